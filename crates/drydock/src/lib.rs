@@ -1,0 +1,10 @@
+//! Drydock: a whole Kubernetes cluster in one process.
+//!
+//! An API server as a `tower::Service`, controllers, pods that are real HTTP servers, a gateway, Prometheus and a
+//! load generator. It is the demo, the test bed and the simulator; production code cannot lean on it.
+
+pub mod clock;
+pub mod net;
+
+pub use clock::Clock;
+pub use net::{Net, Wire};
