@@ -127,9 +127,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok(Box::pin(stream))
             }
-            Source::Memory(receiver) => {
-                receiver.recv().await.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))
-            }
+            Source::Memory(receiver) => receiver.recv().await.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe)),
         }
     }
 }
