@@ -1,0 +1,88 @@
+//! What a decision asks the world to become.
+//!
+//! Every effect is absolute and idempotent: it names the state that should be, never a difference, and doing it twice
+//! changes nothing the second time. Adapters turn effects into API requests with preconditions; an effect that is
+//! already true turns into none.
+
+use jiff::Timestamp;
+use seaway_api::canary::CanaryStatus;
+
+use crate::observed::Revision;
+use crate::question::Question;
+use crate::split::Split;
+
+/// One round's answer: first the status is stored, then the effects run in order, then the notices are told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The status to store by compare-and-swap before anything else; `None` leaves it alone.
+    pub status: Option<CanaryStatus>,
+    /// What to make true, in this order. The first refusal ends the round.
+    pub effects: Vec<Effect>,
+    /// What to tell people.
+    pub notices: Vec<Notice>,
+    /// When to look again even if nothing changes; `None`: only a change can matter.
+    pub wake: Option<Timestamp>,
+}
+
+/// One absolute, idempotent change to the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Our finalizer is on the Canary, or is not.
+    Finalizer(bool),
+    /// The `-canary` and `-primary` Services exist and select their pods.
+    VariantServices,
+    /// The primary workload exists with its copies of the tracked configs. An existing primary is left alone.
+    CreatePrimary(Revision),
+    /// The primary's autoscaler exists; when `refresh`, it also follows the target's autoscaler.
+    PrimaryAutoscaler {
+        /// Also bring an existing one up to date.
+        refresh: bool,
+    },
+    /// The apex Service exists and selects the primary's pods.
+    ApexToPrimary,
+    /// The route exists, has our shape, and names this split.
+    SetSplit(Split),
+    /// The target runs, at the size it should have for analysis.
+    ScaleUp,
+    /// The target runs no pods.
+    ScaleToZero,
+    /// The outgoing primary (template and configs) is stored so that it can be restored.
+    StorePrevious(Revision),
+    /// The primary runs this revision: template and configs byte-equal to those analysed, marked with this id.
+    Promote {
+        /// The analysed revision; the target must still have it.
+        revision: Revision,
+        /// `flagger-id` for the pod template.
+        id: String,
+    },
+    /// The primary runs what was stored before the promotion.
+    RestorePrevious,
+    /// The target runs at the primary's size (deletion with revert).
+    ScaleToPrimary,
+    /// The apex Service selects the target's pods and is no longer ours to collect (deletion with revert).
+    ApexToTarget,
+    /// The route sends everything to the apex Service and is no longer ours to collect (deletion with revert).
+    ReleaseRoute,
+    /// Somebody asks this question and brings back the answer.
+    Ask(Question),
+}
+
+/// Text for people, as data: becomes a Kubernetes Event, an alert, a log line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Normal or Warning.
+    pub severity: Severity,
+    /// The whole text, in Flagger's words.
+    pub text: String,
+    /// Said once per value of this key (phase, revision, step, and tick where a tick says it).
+    pub once: String,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Event type Normal.
+    Normal,
+    /// Event type Warning.
+    Warning,
+}
