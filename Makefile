@@ -1,0 +1,22 @@
+# The commands people and CI use. `make help` lists them.
+.PHONY: help test lint bench demo schemas
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+test: ## Run every test; print how many ran and why any was skipped
+	@tools/run-tests
+
+lint: ## Formatting, clippy and documentation, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+
+bench: ## Rollouts on the paused clock: time and API requests per rollout
+	cargo bench --package seaway-cli --bench rollouts
+
+demo: ## A promotion and an automatic rollback, in one process
+	cargo run --release -- demo
+
+schemas: ## Regenerate drydock's schema tables (needs Go)
+	cd tools/schemas && go run .

@@ -1,0 +1,5 @@
+//! The one test binary that sees everything: operator, drydock and command line together.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod house;
