@@ -31,7 +31,8 @@ pub enum Effect {
     Finalizer(bool),
     /// The `-canary` and `-primary` Services exist and select their pods.
     VariantServices,
-    /// The primary workload exists with its copies of the tracked configs. An existing primary is left alone.
+    /// The primary workload exists with its copies of the tracked configs, its pod template marked with
+    /// [`crate::revision::flagger_id`] of this revision. An existing primary is left alone.
     CreatePrimary(Revision),
     /// The primary's autoscaler exists; when `refresh`, it also follows the target's autoscaler.
     PrimaryAutoscaler {
@@ -46,7 +47,9 @@ pub enum Effect {
     ScaleUp,
     /// The target runs no pods.
     ScaleToZero,
-    /// The outgoing primary (template and configs) is stored so that it can be restored.
+    /// The outgoing primary (template and configs) is stored so that it can be restored. The revision is the incoming
+    /// one: what is already stored for its sake is left alone, because a repeated promotion may find the primary
+    /// half changed.
     StorePrevious(Revision),
     /// The primary runs this revision: template and configs byte-equal to those analysed, marked with this id.
     Promote {

@@ -3,7 +3,7 @@
 //! Everything a decision uses is either here or in the stored status. Building it from cached objects is the
 //! operator's job, with the pure functions of the adapters; the rules never see a Kubernetes object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,11 @@ pub struct Observed {
     pub apex_to_target: bool,
     /// The route as the router reads it; `None` while there is none.
     pub route: Option<Route>,
-    /// What checks have answered, by question.
+    /// What checks have answered, by question. Answers of earlier steps may be dropped, see [`crate::rollout::step`].
     pub answers: BTreeMap<QuestionKey, Answer>,
+    /// Questions that are being asked right now. Optional: it only keeps a check that takes longer than an interval
+    /// from being asked a second time meanwhile.
+    pub asked: BTreeSet<QuestionKey>,
 }
 
 /// A workload, reduced to what the rules ask.
@@ -89,6 +92,8 @@ pub struct Route {
     pub settled_since: Option<Timestamp>,
     /// Why it is not settled, in Flagger's words.
     pub unsettled: Option<String>,
+    /// It sends everything to the apex Service and is no longer ours (deletion with revert).
+    pub released: bool,
 }
 
 /// What the target would run: pod template and tracked configs, by hash.
