@@ -1,4 +1,4 @@
-//! Whole numbers as the API server lets them through.
+//! Numbers: as the API server lets them through, and as Go prints them.
 //!
 //! The CRDs say `number`, so `1.5` and 2^40 are stored. Every whole value that fits 64 bits is read and judged later by
 //! `validate`; `10.0` is ten, because YAML and JSON tools write it both ways; a fraction is an error at its field.
@@ -60,6 +60,25 @@ pub(crate) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Ok(numbers.map(|numbers| numbers.into_iter().map(|whole| whole.0).collect()))
 }
 
+/// A number as Go's `%v` prints it: the shortest digits, with an exponent only below 1e-4 and from 1e21 on.
+pub fn go_float(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf".into() } else { "-Inf".into() };
+    }
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if exponent < -4 || exponent >= 21 => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => format!("{value}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -70,6 +89,25 @@ mod tests {
     fn whole_numbers_in_any_spelling() {
         for (value, number) in [(json!(-10), -10), (json!(1_u64 << 40), 1 << 40), (json!(10.0), 10), (json!(0), 0)] {
             assert_eq!(whole(value).unwrap(), number);
+        }
+    }
+
+    #[test]
+    fn floats_print_as_in_go() {
+        for (value, text) in [
+            (99.0, "99"),
+            (0.5, "0.5"),
+            (-0.25, "-0.25"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.5e300, "1.5e+300"),
+            (0.0, "0"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(go_float(value), text);
         }
     }
 
