@@ -4,7 +4,11 @@
 //! load generator. It is the demo, the test bed and the simulator; production code cannot lean on it.
 
 pub mod clock;
+pub mod controllers;
 pub mod net;
+pub mod telemetry;
+pub mod proxy;
+pub mod names;
 
 pub use clock::Clock;
 pub use net::{Net, Wire};
