@@ -5,10 +5,11 @@
 
 pub mod clock;
 pub mod controllers;
+pub mod gateway;
+pub mod names;
 pub mod net;
 pub mod telemetry;
 pub mod proxy;
-pub mod names;
 
 pub use clock::Clock;
 pub use net::{Net, Wire};

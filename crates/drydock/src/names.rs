@@ -74,7 +74,7 @@ struct Shared {
     net: Net,
     index: Mutex<Index>,
     cursors: Mutex<HashMap<(ServiceName, u16), usize>>,
-    changed: watch::Sender<u64>,
+    services_changed: watch::Sender<u64>,
     synced: watch::Sender<u8>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -97,13 +97,18 @@ impl Names {
             net,
             index: Mutex::default(),
             cursors: Mutex::default(),
-            changed: watch::Sender::new(0),
+            services_changed: watch::Sender::new(0),
             synced: watch::Sender::new(0),
             tasks: Mutex::default(),
         });
-        let services = shared.feed(Api::<KubeService>::all(client.clone()), Index::service_changed);
-        let slices = shared.feed(Api::<KubeSlice>::all(client.clone()), Index::slice_changed);
-        let pods = shared.feed(Api::<KubePod>::all(client.clone()), Index::pod_changed);
+        let services = shared.feed(Api::<KubeService>::all(client.clone()), |shared, change| {
+            shared.index().service_changed(change);
+            shared.services_changed.send_modify(|version| *version += 1);
+        });
+        let slices = Api::<KubeSlice>::all(client.clone());
+        let slices = shared.feed(slices, |shared, change| shared.index().slice_changed(change));
+        let pods = Api::<KubePod>::all(client.clone());
+        let pods = shared.feed(pods, |shared, change| shared.index().pod_changed(change));
         *shared.tasks.lock().unwrap_or_else(PoisonError::into_inner) = vec![services, slices, pods];
         Self { shared, namespace: Arc::from("default") }
     }
@@ -119,9 +124,9 @@ impl Names {
         let _ = self.shared.synced.subscribe().wait_for(|done| *done >= WATCHES).await;
     }
 
-    /// A signal that fires whenever a Service, an EndpointSlice or a Pod changed.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.changed.subscribe()
+    /// A signal that fires whenever a Service changed.
+    pub(crate) fn service_changes(&self) -> watch::Receiver<u64> {
+        self.shared.services_changed.subscribe()
     }
 
     /// Where a request to `host` (a name, a ClusterIP or a pod address) and `port` may go.
@@ -164,6 +169,11 @@ impl Names {
         self.shared.index().pods()
     }
 
+    /// Every Service that asks to be scraped by annotation, with its ready addresses.
+    pub(crate) fn scraped_services(&self) -> Vec<(ServiceName, ServiceEntry, Vec<IpAddr>)> {
+        self.shared.index().scraped_services()
+    }
+
     /// The address table underneath.
     pub fn net(&self) -> &Net {
         &self.shared.net
@@ -181,7 +191,7 @@ impl Shared {
     }
 
     /// Runs one watch into the index for as long as anyone holds the names.
-    fn feed<K>(self: &Arc<Self>, api: Api<K>, apply: fn(&mut Index, Change<K>)) -> AbortHandle
+    fn feed<K>(self: &Arc<Self>, api: Api<K>, apply: fn(&Self, Change<K>)) -> AbortHandle
     where
         K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
@@ -190,12 +200,11 @@ impl Shared {
         let task = follow(api, move |change| {
             let Some(shared) = shared.upgrade() else { return };
             let first = !listed && matches!(change, Change::Replace(_));
-            apply(&mut shared.index(), change);
+            apply(&shared, change);
             if first {
                 listed = true;
                 shared.synced.send_modify(|done| *done += 1);
             }
-            shared.changed.send_modify(|version| *version += 1);
         });
         tokio::spawn(task).abort_handle()
     }

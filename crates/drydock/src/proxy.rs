@@ -17,6 +17,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -29,6 +30,7 @@ pub(crate) mod pool;
 pub use mesh::{Mesh, UPSTREAM};
 pub use pool::{Body, empty, full};
 
+use crate::net::Net;
 use mesh::refusal;
 
 /// A running forward proxy; dropping it closes its port and its connections.
@@ -125,4 +127,25 @@ async fn tunnel(mesh: &Mesh, request: Request<Incoming>) -> Response<Body> {
         }
     });
     Response::new(empty())
+}
+
+/// Serves a router on a virtual address until the handle is dropped.
+pub(crate) async fn serve_router(
+    net: &Net,
+    address: SocketAddr,
+    router: axum::Router,
+) -> io::Result<AbortOnDropHandle<()>> {
+    let mut listener = net.bind(address).await?;
+    let task = tokio::spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok(stream) = listener.accept().await {
+            let service = TowerToHyperService::new(router.clone());
+            connections.spawn(async move {
+                let server = hyper::server::conn::http1::Builder::new();
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            });
+            while connections.try_join_next().is_some() {}
+        }
+    });
+    Ok(AbortOnDropHandle::new(task))
 }

@@ -18,8 +18,25 @@ use crate::names::{Pod, ServiceName};
 
 /// Upper bounds of the duration buckets in milliseconds: Istio's.
 const BUCKETS: [f64; 19] = [
-    0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0,
-    300_000.0, 600_000.0, 1_800_000.0, 3_600_000.0,
+    0.5,
+    1.0,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    100.0,
+    250.0,
+    500.0,
+    1_000.0,
+    2_500.0,
+    5_000.0,
+    10_000.0,
+    30_000.0,
+    60_000.0,
+    300_000.0,
+    600_000.0,
+    1_800_000.0,
+    3_600_000.0,
 ];
 
 /// More label sets than any test cluster needs; beyond it a new set is not counted, so that memory stays bounded.
@@ -87,7 +104,8 @@ impl Telemetry {
         const UNKNOWN: &str = "unknown";
         let label = |name: &str| seen.pod.and_then(|pod| pod.labels.get(name)).map_or(UNKNOWN, String::as_str);
         let of_pod = |field: fn(&Pod) -> &String| seen.pod.map_or(UNKNOWN, |pod| field(pod)).to_owned();
-        let of_service = |field: fn(&ServiceName) -> &String| seen.service.map_or(UNKNOWN, |name| field(name)).to_owned();
+        let of_service =
+            |field: fn(&ServiceName) -> &String| seen.service.map_or(UNKNOWN, |name| field(name)).to_owned();
         let labels = Labels {
             reporter,
             workload: of_pod(|pod| &pod.workload),
@@ -127,8 +145,7 @@ impl Telemetry {
         out.push_str("# TYPE istio_request_duration_milliseconds histogram\n");
         for (labels, series) in &texts {
             for (bound, count) in BUCKETS.iter().zip(series.buckets) {
-                let _ =
-                    writeln!(out, "istio_request_duration_milliseconds_bucket{{{labels},le=\"{bound}\"}} {count}");
+                let _ = writeln!(out, "istio_request_duration_milliseconds_bucket{{{labels},le=\"{bound}\"}} {count}");
             }
             let Series { count, sum_ms, .. } = series;
             let _ = writeln!(out, "istio_request_duration_milliseconds_bucket{{{labels},le=\"+Inf\"}} {count}");

@@ -72,6 +72,8 @@ pub(crate) struct ServiceEntry {
     pub headless: bool,
     /// Hostnames and addresses of the load balancer, as written into the status.
     pub ingress: Vec<String>,
+    /// `prometheus.io/…` annotations.
+    pub scrape: BTreeMap<String, String>,
 }
 
 /// A named port of a Service or of a slice.
@@ -200,6 +202,16 @@ impl Index {
         self.services.get(name)
     }
 
+    pub fn scraped_services(&self) -> Vec<(ServiceName, ServiceEntry, Vec<IpAddr>)> {
+        let wanted =
+            self.services.iter().filter(|(_, entry)| entry.scrape.get("scrape").is_some_and(|on| on == "true"));
+        let addresses = |name| {
+            let keys = self.slices_of.get(name).into_iter().flatten();
+            keys.filter_map(|key| self.slices.get(key)).flat_map(|slice| slice.ready.iter().copied()).collect()
+        };
+        wanted.map(|(name, entry)| (name.clone(), entry.clone(), addresses(name))).collect()
+    }
+
     pub fn pod_at(&self, address: IpAddr) -> Option<Arc<Pod>> {
         self.pods.get(self.pod_ips.get(&address)?).cloned()
     }
@@ -276,9 +288,10 @@ fn service_entry(service: &KubeService) -> ServiceEntry {
     let mut addresses = spec.cluster_ips.unwrap_or_default();
     addresses.extend(spec.cluster_ip.clone());
     let headless = spec.cluster_ip.as_deref() == Some("None");
-    let ports = spec.ports.unwrap_or_default().into_iter().filter_map(|port| {
-        Some(Port { name: port.name.unwrap_or_default(), port: u16::try_from(port.port).ok()? })
-    });
+    let ports =
+        spec.ports.unwrap_or_default().into_iter().filter_map(|port| {
+            Some(Port { name: port.name.unwrap_or_default(), port: u16::try_from(port.port).ok()? })
+        });
     let ingress = service
         .status
         .as_ref()
@@ -292,6 +305,11 @@ fn service_entry(service: &KubeService) -> ServiceEntry {
         ports: ports.collect(),
         headless,
         ingress,
+        scrape: service
+            .annotations()
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix("prometheus.io/")?.to_owned(), value.clone())))
+            .collect(),
     }
 }
 

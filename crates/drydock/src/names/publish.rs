@@ -15,14 +15,16 @@ use super::ServiceName;
 pub struct Publication {
     /// Namespace and name of the Service.
     pub service: ServiceName,
-    /// `ClusterIP` or `LoadBalancer`.
-    pub kind: &'static str,
+    /// The class of the load balancer that serves it; without one it is a plain `ClusterIP` Service.
+    pub load_balancer: Option<&'static str>,
     /// Where the server listens.
     pub address: IpAddr,
     /// Names and numbers of its ports; Service and server use the same.
     pub ports: Vec<(String, u16)>,
     /// Labels of both objects.
     pub labels: Vec<(String, String)>,
+    /// Annotations of the Service.
+    pub annotations: Vec<(String, String)>,
     /// The owner in whose wake both objects are deleted.
     pub owner: Option<Value>,
     /// The field manager that owns the fields.
@@ -31,21 +33,33 @@ pub struct Publication {
 
 /// Writes the Service and its EndpointSlice by server-side apply.
 pub async fn publish(client: &Client, publication: &Publication) -> kube::Result<()> {
-    let Publication { service, kind, address, ports, labels, owner, manager } = publication;
+    let Publication { service, load_balancer, address, ports, labels, annotations, owner, manager } = publication;
     let params = PatchParams::apply(manager).force();
-    let mut label_map: serde_json::Map<String, Value> =
-        labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let map = |pairs: &[(String, String)]| -> serde_json::Map<String, Value> {
+        pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+    };
+    let mut label_map = map(labels);
     let owners: Vec<&Value> = owner.iter().collect();
     let service_ports: Vec<Value> = ports
         .iter()
         .map(|(name, port)| json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"}))
         .collect();
-    let object = json!({
+    let mut object = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": service.name, "namespace": service.namespace, "labels": label_map, "ownerReferences": owners},
-        "spec": {"type": kind, "ports": service_ports},
+        "metadata": {
+            "name": service.name,
+            "namespace": service.namespace,
+            "labels": label_map,
+            "annotations": map(annotations),
+            "ownerReferences": owners,
+        },
+        "spec": {"type": "ClusterIP", "ports": service_ports},
     });
+    if let Some(class) = load_balancer {
+        object["spec"]["type"] = json!("LoadBalancer");
+        object["spec"]["loadBalancerClass"] = json!(class);
+    }
     let services = Api::<Service>::namespaced(client.clone(), &service.namespace);
     services.patch(&service.name, &params, &Patch::Apply(object)).await?;
 
