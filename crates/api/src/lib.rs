@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`canary`] | `Canary`: spec, status, phases, and the names derived from them |
 //! | [`metric_template`], [`alert_provider`] | the two kinds a Canary refers to |
+//! | [`crds`] | the CRDs of the three kinds |
 //! | [`duration`], [`number`] | how Go reads and prints durations and numbers |
 //! | [`field`] | field paths, and the error that names one |
 //! | [`foreign`] | other projects' objects; fields that are not known here are kept |
 
 pub mod alert_provider;
 pub mod canary;
+pub mod crds;
 pub mod duration;
 pub mod field;
 pub mod foreign;
