@@ -27,8 +27,8 @@ var offered = []struct {
 // alsoTypes are types that requests name without being stored.
 var alsoTypes = []string{"io.k8s.api.autoscaling.v1.Scale"}
 
-// subresources drydock serves; the others (exec, log, proxy, ...) need a node.
-var subresources = []string{"binding", "eviction", "finalize", "scale", "status"}
+// subresources drydock serves; the others (exec, log, proxy, ...) need a node, or nobody calls them.
+var subresources = []string{"binding", "eviction", "scale", "status"}
 
 type resource struct {
 	Group        string              `json:"group"`

@@ -3,13 +3,17 @@
 //! An API server as a `tower::Service`, controllers, pods that are real HTTP servers, a gateway, Prometheus and a
 //! load generator. It is the demo, the test bed and the simulator; production code cannot lean on it.
 
+pub mod apiserver;
 pub mod clock;
 pub mod controllers;
 pub mod gateway;
 pub mod names;
 pub mod net;
-pub mod telemetry;
+pub mod pods;
 pub mod proxy;
+pub mod seed;
+pub mod telemetry;
 
 pub use clock::Clock;
 pub use net::{Net, Wire};
+pub use seed::Seed;

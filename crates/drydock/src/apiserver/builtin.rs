@@ -1,0 +1,391 @@
+//! What built-in resources do beyond the rules that all resources share, as one table.
+//!
+//! This is the only place that knows resources by name. A resource that is not listed has no rules of its own.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::error::Cause;
+use super::meta;
+use super::server::Server;
+use super::store::{Change, State};
+use super::validate::{self, NameRule};
+
+/// The rules of one resource.
+pub(crate) struct Behaviour {
+    /// Whether `metadata.generation` counts changes of the desired state.
+    pub(crate) generation: bool,
+    /// Whether a status sent along with a new object is kept.
+    pub(crate) status_on_create: bool,
+    /// Whether a PUT to a name that does not exist creates it.
+    pub(crate) create_on_update: bool,
+    pub(crate) name: NameRule,
+    /// Fields a field selector may name, beyond those of every resource.
+    pub(crate) selectable: &'static [&'static str],
+    /// Columns of the Table output between name and age: title and JSONPath.
+    pub(crate) columns: &'static [(&'static str, &'static str)],
+    /// Completes a new object, given what else is stored.
+    pub(crate) prepare: fn(&mut Value, &State),
+    /// Completes a changed object, given its old state.
+    pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// Rules for one state.
+    pub(crate) check: fn(&Value, &mut Vec<Cause>),
+    /// Rules for a change, from the first to the second.
+    pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
+    /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
+    pub(crate) grace: Option<fn(&Value) -> i64>,
+    /// Told about every write of the resource, while the store is locked.
+    pub(crate) committed: fn(&Server, &mut State, &Arc<Change>),
+}
+
+/// No rules.
+const PLAIN: Behaviour = Behaviour {
+    generation: false,
+    status_on_create: false,
+    create_on_update: false,
+    name: NameRule::Subdomain,
+    selectable: &[],
+    columns: &[],
+    prepare: |_, _| {},
+    prepare_update: |_, _| {},
+    check: |_, _| {},
+    check_update: |_, _, _| {},
+    grace: None,
+    committed: |_, _, _| {},
+};
+
+/// The rules of custom resources.
+pub(crate) static CUSTOM: Behaviour = Behaviour { generation: true, ..PLAIN };
+
+static OTHERS: Behaviour = PLAIN;
+
+static BEHAVIOURS: &[(&str, Behaviour)] = &[
+    (
+        "controllerrevisions.apps",
+        Behaviour { check_update: |old, new, causes| immutable(old, new, "/data", causes), ..PLAIN },
+    ),
+    ("daemonsets.apps", Behaviour { generation: true, check: workload, check_update: selector_stays, ..PLAIN }),
+    (
+        "deployments.apps",
+        Behaviour {
+            generation: true,
+            columns: &[
+                ("Ready", ".status.readyReplicas"),
+                ("Up-to-date", ".status.updatedReplicas"),
+                ("Available", ".status.availableReplicas"),
+            ],
+            check: workload,
+            check_update: selector_stays,
+            ..PLAIN
+        },
+    ),
+    ("endpoints", Behaviour { create_on_update: true, ..PLAIN }),
+    (
+        "endpointslices.discovery.k8s.io",
+        Behaviour {
+            generation: true,
+            check_update: |old, new, causes| immutable(old, new, "/addressType", causes),
+            ..PLAIN
+        },
+    ),
+    (
+        "events",
+        Behaviour {
+            create_on_update: true,
+            selectable: &[
+                "involvedObject.kind",
+                "involvedObject.namespace",
+                "involvedObject.name",
+                "involvedObject.uid",
+                "involvedObject.apiVersion",
+                "involvedObject.resourceVersion",
+                "involvedObject.fieldPath",
+                "reason",
+                "reportingComponent",
+                "type",
+            ],
+            columns: &[
+                ("Type", ".type"),
+                ("Reason", ".reason"),
+                ("Object", ".involvedObject.name"),
+                ("Message", ".message"),
+            ],
+            ..PLAIN
+        },
+    ),
+    ("horizontalpodautoscalers.autoscaling", Behaviour { check: autoscaler, ..PLAIN }),
+    ("ingresses.networking.k8s.io", Behaviour { generation: true, ..PLAIN }),
+    (
+        "leases.coordination.k8s.io",
+        Behaviour { create_on_update: true, columns: &[("Holder", ".spec.holderIdentity")], ..PLAIN },
+    ),
+    (
+        "namespaces",
+        Behaviour {
+            name: NameRule::Label,
+            selectable: &["status.phase"],
+            columns: &[("Status", ".status.phase")],
+            prepare: |namespace, _| {
+                let name = meta::name(namespace).to_owned();
+                let metadata = meta::metadata(namespace);
+                let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+                meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
+                meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
+            },
+            ..PLAIN
+        },
+    ),
+    ("nodes", Behaviour { status_on_create: true, selectable: &["spec.unschedulable"], ..PLAIN }),
+    (
+        "pods",
+        Behaviour {
+            generation: true,
+            selectable: &[
+                "spec.nodeName",
+                "spec.restartPolicy",
+                "spec.schedulerName",
+                "spec.serviceAccountName",
+                "status.phase",
+                "status.podIP",
+                "status.nominatedNodeName",
+            ],
+            columns: &[("Status", ".status.phase"), ("IP", ".status.podIP"), ("Node", ".spec.nodeName")],
+            prepare: |pod, _| {
+                let class = quality_of_service(pod);
+                meta::child(pod, "status").insert("qosClass".into(), class.into());
+            },
+            check: containers_have_images,
+            grace: Some(pod_grace),
+            ..PLAIN
+        },
+    ),
+    (
+        "replicasets.apps",
+        Behaviour {
+            generation: true,
+            selectable: &["metadata.name", "status.replicas"],
+            columns: &[
+                ("Desired", ".spec.replicas"),
+                ("Current", ".status.replicas"),
+                ("Ready", ".status.readyReplicas"),
+            ],
+            check: workload,
+            check_update: selector_stays,
+            ..PLAIN
+        },
+    ),
+    (
+        "secrets",
+        Behaviour {
+            selectable: &["type"],
+            columns: &[("Type", ".type")],
+            prepare: |secret, _| encode_strings(secret),
+            prepare_update: |secret, _| encode_strings(secret),
+            check_update: |old, new, causes| {
+                immutable(old, new, "/type", causes);
+                immutable_data(old, new, causes);
+            },
+            ..PLAIN
+        },
+    ),
+    ("configmaps", Behaviour { check_update: immutable_data, ..PLAIN }),
+    (
+        "services",
+        Behaviour {
+            name: NameRule::Label1035,
+            selectable: &["spec.clusterIP", "spec.type"],
+            columns: &[("Type", ".spec.type"), ("Cluster-IP", ".spec.clusterIP")],
+            prepare: allocate_address,
+            prepare_update: keep_address,
+            check: service,
+            check_update: address_stays,
+            ..PLAIN
+        },
+    ),
+];
+
+/// The rules of a built-in resource.
+pub(crate) fn behaviour(id: &str) -> &'static Behaviour {
+    BEHAVIOURS.iter().find(|(known, _)| *known == id).map_or(&OTHERS, |(_, behaviour)| behaviour)
+}
+
+fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
+    let found = new.pointer(pointer).unwrap_or(&Value::Null);
+    if old.pointer(pointer).unwrap_or(&Value::Null) != found {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        causes.push(Cause::invalid(path, found, "field is immutable"));
+    }
+}
+
+fn selector_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    immutable(old, new, "/spec/selector", causes);
+}
+
+fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    if old.get("immutable") != Some(&Value::Bool(true)) {
+        return;
+    }
+    for field in ["data", "binaryData", "immutable"] {
+        if old.get(field) != new.get(field) {
+            causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+        }
+    }
+}
+
+/// Replicas are not negative, the template carries the labels the selector asks for, containers are complete.
+fn workload(object: &Value, causes: &mut Vec<Cause>) {
+    if let Some(replicas) = object.pointer("/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
+    {
+        causes.push(Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+    }
+    let labels = object.pointer("/spec/template/metadata/labels");
+    validate::labels(labels, "spec.template.metadata.labels", causes);
+    let wanted = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let expressions = object.pointer("/spec/selector/matchExpressions").and_then(Value::as_array);
+    if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
+        let selector = object.pointer("/spec/selector").cloned().unwrap_or_default();
+        causes.push(Cause::invalid("spec.selector", &selector, "empty selector is invalid for deployment"));
+    }
+    let carried = |key: &str| labels.and_then(|labels| labels.get(key));
+    if wanted.into_iter().flatten().any(|(key, value)| carried(key) != Some(value)) {
+        let shown = labels.cloned().unwrap_or(json!({}));
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {shown}: `selector` does not match template `labels`"),
+            field: "spec.template.metadata.labels".into(),
+        });
+    }
+    containers(object.pointer("/spec/template/spec/containers"), "spec.template.spec.containers", causes);
+}
+
+fn containers_have_images(pod: &Value, causes: &mut Vec<Cause>) {
+    containers(pod.pointer("/spec/containers"), "spec.containers", causes);
+}
+
+fn containers(list: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+    let list = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if list.is_empty() {
+        causes.push(Cause::required(path, ""));
+    }
+    for (at, container) in list.iter().enumerate() {
+        if meta::text(container, "/image").is_empty() {
+            causes.push(Cause::required(format!("{path}[{at}].image"), ""));
+        }
+    }
+}
+
+fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    let (min, max) = (number("/spec/minReplicas").unwrap_or(1), number("/spec/maxReplicas").unwrap_or(0));
+    if max < 1 {
+        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than 0"));
+    } else if max < min {
+        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to `minReplicas`"));
+    }
+}
+
+fn service(object: &Value, causes: &mut Vec<Cause>) {
+    let kind = meta::text(object, "/spec/type");
+    let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let headless = meta::text(object, "/spec/clusterIP") == "None";
+    if ports.is_empty() && kind != "ExternalName" && !headless {
+        causes.push(Cause::required("spec.ports", ""));
+    }
+    for (at, port) in ports.iter().enumerate() {
+        let path = format!("spec.ports[{at}]");
+        if ports.len() > 1 && meta::text(port, "/name").is_empty() {
+            causes.push(Cause::required(format!("{path}.name"), ""));
+        }
+        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
+        if !(1..=65535).contains(&number) {
+            causes.push(Cause::invalid(
+                format!("{path}.port"),
+                &json!(number),
+                "must be between 1 and 65535, inclusive",
+            ));
+        }
+    }
+}
+
+/// Gives a Service the lowest free address of 10.96/16. The first belongs to the API server.
+fn allocate_address(service: &mut Value, state: &State) {
+    let kind = meta::text(service, "/spec/type");
+    let asked = meta::text(service, "/spec/clusterIP");
+    if kind == "ExternalName" {
+        return;
+    }
+    let address = if asked.is_empty() {
+        let taken: std::collections::BTreeSet<_> =
+            state.list("services", None).map(|(_, other)| meta::text(other, "/spec/clusterIP").to_owned()).collect();
+        let free = (2_u16..=u16::MAX).map(|host| format!("10.96.{}.{}", host >> 8, host & 0xff));
+        free.into_iter().find(|address| !taken.contains(address)).unwrap_or_default()
+    } else {
+        asked.to_owned()
+    };
+    let spec = meta::child(service, "spec");
+    spec.insert("clusterIPs".into(), json!([address]));
+    spec.insert("clusterIP".into(), address.into());
+}
+
+/// An update that leaves the address out keeps it.
+fn keep_address(service: &mut Value, old: &Value) {
+    if meta::text(service, "/spec/type") == "ExternalName" {
+        return;
+    }
+    for field in ["clusterIP", "clusterIPs"] {
+        let kept = old.pointer("/spec").and_then(|spec| spec.get(field)).cloned();
+        let spec = meta::child(service, "spec");
+        if spec.get(field).is_none_or(|value| value.is_null() || value == "") {
+            meta::set(spec, field, kept);
+        }
+    }
+}
+
+fn address_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let external = |service| meta::text(service, "/spec/type") == "ExternalName";
+    if !external(old) && !external(new) {
+        immutable(old, new, "/spec/clusterIP", causes);
+    }
+}
+
+fn encode_strings(secret: &mut Value) {
+    let Some(Value::Object(strings)) = meta::members(secret).shift_remove("stringData") else { return };
+    let data = meta::child(secret, "data");
+    for (key, value) in strings {
+        data.insert(key, STANDARD.encode(value.as_str().unwrap_or_default()).into());
+    }
+}
+
+/// A pod nobody runs, or that has ended, needs no time to stop.
+fn pod_grace(pod: &Value) -> i64 {
+    let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed");
+    if ended || meta::text(pod, "/spec/nodeName").is_empty() {
+        return 0;
+    }
+    pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30)
+}
+
+fn quality_of_service(pod: &Value) -> &'static str {
+    let list = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let amount =
+        |container: &Value, kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}")).cloned();
+    let any = list.iter().any(|container| {
+        ["requests", "limits"]
+            .iter()
+            .any(|kind| ["cpu", "memory"].iter().any(|name| amount(container, kind, name).is_some()))
+    });
+    let all = list.iter().all(|container| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(container, "limits", name);
+            limit.is_some() && limit == amount(container, "requests", name)
+        })
+    });
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

@@ -1,0 +1,173 @@
+//! Defaults of built-in kinds that OpenAPI does not carry, by type name: the one place they are written.
+
+use serde_json::{Map, Value, json};
+
+type Members = Map<String, Value>;
+type Fill = fn(&mut Members);
+
+/// What each type fills in. Types not listed here have no defaults of their own.
+const DEFAULTS: &[(&str, Fill)] = &[
+    ("apiextensions.v1.CustomResourceConversion", |it| put(it, "strategy", json!("None"))),
+    ("apps.v1.DaemonSetSpec", |it| {
+        put(it, "revisionHistoryLimit", json!(10));
+        put(it, "updateStrategy", json!({"type": "RollingUpdate"}));
+    }),
+    ("apps.v1.DaemonSetUpdateStrategy", |it| {
+        put(it, "type", json!("RollingUpdate"));
+        if is(it, "type", "RollingUpdate") {
+            put(it, "rollingUpdate", json!({"maxUnavailable": 1, "maxSurge": 0}));
+        }
+    }),
+    ("apps.v1.Deployment", |it| put(it, "status", json!({}))),
+    ("apps.v1.DeploymentSpec", |it| {
+        put(it, "replicas", json!(1));
+        put(it, "revisionHistoryLimit", json!(10));
+        put(it, "progressDeadlineSeconds", json!(600));
+        put(it, "strategy", json!({"type": "RollingUpdate"}));
+    }),
+    ("apps.v1.DeploymentStrategy", |it| {
+        put(it, "type", json!("RollingUpdate"));
+        if is(it, "type", "RollingUpdate") {
+            put(it, "rollingUpdate", json!({}));
+        }
+    }),
+    ("apps.v1.RollingUpdateDeployment", |it| {
+        put(it, "maxUnavailable", json!("25%"));
+        put(it, "maxSurge", json!("25%"));
+    }),
+    ("apps.v1.ReplicaSet", |it| put(it, "status", json!({"replicas": 0}))),
+    ("apps.v1.ReplicaSetSpec", |it| put(it, "replicas", json!(1))),
+    ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
+        put(it, "minReplicas", json!(1));
+        put(
+            it,
+            "metrics",
+            json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]),
+        );
+    }),
+    ("core.v1.ConfigMapVolumeSource", |it| put(it, "defaultMode", json!(420))),
+    ("core.v1.Container", container),
+    ("core.v1.ContainerPort", |it| put(it, "protocol", json!("TCP"))),
+    ("core.v1.DownwardAPIVolumeSource", |it| put(it, "defaultMode", json!(420))),
+    ("core.v1.EndpointPort", |it| put(it, "protocol", json!("TCP"))),
+    ("core.v1.EphemeralContainer", container),
+    ("core.v1.HTTPGetAction", |it| {
+        put(it, "path", json!("/"));
+        put(it, "scheme", json!("HTTP"));
+    }),
+    ("core.v1.HostPathVolumeSource", |it| put(it, "type", json!(""))),
+    ("core.v1.Namespace", |it| put(it, "status", json!({"phase": "Active"}))),
+    ("core.v1.ObjectFieldSelector", |it| put(it, "apiVersion", json!("v1"))),
+    ("core.v1.Pod", |it| put(it, "status", json!({"phase": "Pending"}))),
+    ("core.v1.PodSpec", |it| {
+        put(it, "restartPolicy", json!("Always"));
+        put(it, "terminationGracePeriodSeconds", json!(30));
+        put(it, "dnsPolicy", json!("ClusterFirst"));
+        if let Some(account) = it.get("serviceAccountName").cloned() {
+            put(it, "serviceAccount", account);
+        } else if let Some(account) = it.get("serviceAccount").cloned() {
+            put(it, "serviceAccountName", account);
+        }
+        put(it, "securityContext", json!({}));
+        put(it, "schedulerName", json!("default-scheduler"));
+    }),
+    ("core.v1.Probe", |it| {
+        put(it, "timeoutSeconds", json!(1));
+        put(it, "periodSeconds", json!(10));
+        put(it, "successThreshold", json!(1));
+        put(it, "failureThreshold", json!(3));
+    }),
+    ("core.v1.ProjectedVolumeSource", |it| put(it, "defaultMode", json!(420))),
+    ("core.v1.ResourceRequirements", |it| {
+        // A limit is also the request when none is given.
+        let Some(limits) = it.get("limits").and_then(Value::as_object).cloned() else { return };
+        let requests = it.entry("requests").or_insert_with(|| json!({}));
+        for (name, limit) in limits {
+            if let Some(requests) = requests.as_object_mut() {
+                requests.entry(name).or_insert(limit);
+            }
+        }
+    }),
+    ("core.v1.Secret", |it| put(it, "type", json!("Opaque"))),
+    ("core.v1.SecretVolumeSource", |it| put(it, "defaultMode", json!(420))),
+    ("core.v1.Service", |it| put(it, "status", json!({"loadBalancer": {}}))),
+    ("core.v1.ServicePort", |it| {
+        put(it, "protocol", json!("TCP"));
+        if let Some(port) = it.get("port").cloned() {
+            put(it, "targetPort", port);
+        }
+    }),
+    ("core.v1.ServiceSpec", |it| {
+        put(it, "type", json!("ClusterIP"));
+        put(it, "sessionAffinity", json!("None"));
+        if is(it, "type", "ExternalName") {
+            return;
+        }
+        put(it, "internalTrafficPolicy", json!("Cluster"));
+        put(it, "ipFamilies", json!(["IPv4"]));
+        put(it, "ipFamilyPolicy", json!("SingleStack"));
+        if is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
+            put(it, "externalTrafficPolicy", json!("Cluster"));
+        }
+        if is(it, "type", "LoadBalancer") {
+            put(it, "allocateLoadBalancerNodePorts", json!(true));
+        }
+    }),
+    ("discovery.v1.EndpointPort", |it| {
+        put(it, "name", json!(""));
+        put(it, "protocol", json!("TCP"));
+    }),
+    ("networking.v1.Ingress", |it| put(it, "status", json!({"loadBalancer": {}}))),
+];
+
+/// Fills in the defaults of a named type.
+pub(crate) fn fill(name: &str, members: &mut Members) {
+    if let Ok(at) = DEFAULTS.binary_search_by(|(known, _)| (*known).cmp(name)) {
+        (DEFAULTS[at].1)(members);
+    }
+}
+
+fn container(it: &mut Members) {
+    // Only `latest` (or no tag at all) has to be pulled again: the registry may have moved it.
+    let image = it.get("image").and_then(Value::as_str).unwrap_or_default();
+    let tag = image.rsplit('/').next().unwrap_or_default().split_once(':').map_or("latest", |(_, tag)| tag);
+    let policy = if tag == "latest" && !image.contains('@') { "Always" } else { "IfNotPresent" };
+    put(it, "imagePullPolicy", json!(policy));
+    put(it, "resources", json!({}));
+    put(it, "terminationMessagePath", json!("/dev/termination-log"));
+    put(it, "terminationMessagePolicy", json!("File"));
+}
+
+fn put(members: &mut Members, key: &str, value: Value) {
+    if members.get(key).is_none_or(Value::is_null) {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+fn is(members: &Members, key: &str, expected: &str) -> bool {
+    members.get(key).and_then(Value::as_str) == Some(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_so_that_it_can_be_searched() {
+        assert!(DEFAULTS.is_sorted_by(|one, other| one.0 < other.0));
+    }
+
+    #[test]
+    fn a_moving_tag_is_always_pulled() {
+        for (image, policy) in [
+            ("podinfo", "Always"),
+            ("ghcr.io:443/podinfo", "Always"),
+            ("a/podinfo:latest", "Always"),
+            ("podinfo:6.0.1", "IfNotPresent"),
+        ] {
+            let mut members = Members::from_iter([("image".to_owned(), json!(image))]);
+            container(&mut members);
+            assert_eq!(members["imagePullPolicy"], policy, "{image}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Deleting: one object or a collection, at once or in steps.
+//!
+//! An object with finalizers, or one that needs time to stop, is only marked; it goes when the last finalizer is taken
+//! away, or when it is deleted again without grace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::error::{ApiError, Result, success};
+use super::meta;
+use super::registry::Resource;
+use super::request::{Call, parse_body};
+use super::server::{Answer, Author, Server};
+use super::store::{Id, State};
+use super::write::is_finished;
+
+/// Finalizer that keeps an owner until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Finalizer that keeps an owner until its dependents have forgotten it.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// What becomes of the objects an object owns.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// The body of a deletion.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_period_seconds: Option<i64>,
+    pub(crate) propagation_policy: Option<Propagation>,
+    preconditions: Preconditions,
+    dry_run: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// What a deletion came to.
+pub(crate) enum Outcome {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Value>),
+    /// The object is marked and waits.
+    Waiting(Arc<Value>),
+}
+
+impl DeleteOptions {
+    /// Options from the body, or from the query where the body says nothing.
+    pub(crate) fn of(call: &Call) -> Result<Self> {
+        let mut options: Self = if call.body.is_empty() {
+            Self::default()
+        } else {
+            serde_json::from_value(parse_body(&call.body)?)
+                .map_err(|error| ApiError::bad_request(format!("invalid delete options: {error}")))?
+        };
+        if options.grace_period_seconds.is_none() {
+            options.grace_period_seconds = call.params.number("gracePeriodSeconds")?.map(|seconds| seconds as i64);
+        }
+        if options.propagation_policy.is_none() {
+            options.propagation_policy = match call.params.get("propagationPolicy") {
+                "Background" => Some(Propagation::Background),
+                "Foreground" => Some(Propagation::Foreground),
+                "Orphan" => Some(Propagation::Orphan),
+                _ => None,
+            };
+        }
+        Ok(options)
+    }
+}
+
+impl Server {
+    /// `delete`.
+    pub(crate) fn delete(&self, call: &Call) -> Result<Answer> {
+        let options = DeleteOptions::of(call)?;
+        let mut state = self.store.lock();
+        let live = self.live(&state, call)?;
+        let resource = &call.served.resource;
+        options.preconditions.check(resource, &live)?;
+        if call.dry_run() || !options.dry_run.is_empty() {
+            return Ok(Answer::Plain(200, success(resource, &call.name, meta::uid(&live))));
+        }
+        Ok(match self.delete_object(&mut state, call.author(), resource, call.id(), &live, &options) {
+            Outcome::Gone(last) => Answer::Plain(200, success(resource, &call.name, meta::uid(&last))),
+            Outcome::Waiting(object) => Answer::Object(200, object),
+        })
+    }
+
+    /// `deletecollection`. Answers with the objects that were deleted.
+    pub(crate) fn delete_collection(&self, call: &Call) -> Result<Answer> {
+        let options = DeleteOptions::of(call)?;
+        let selector = call.selector()?;
+        let mut state = self.store.lock();
+        let resource = &call.served.resource;
+        let chosen: Vec<_> = state
+            .list(&resource.id, call.namespace.as_deref())
+            .filter(|(_, object)| selector.matches(object))
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        let mut deleted = Vec::new();
+        for (key, object) in chosen {
+            if !call.dry_run() {
+                self.delete_object(&mut state, call.author(), resource, (resource.id.clone(), key), &object, &options);
+            }
+            deleted.push(object);
+        }
+        let metadata = serde_json::json!({"resourceVersion": state.revision().to_string()});
+        Ok(Answer::List(deleted, metadata))
+    }
+
+    /// Marks an object, and removes it if nothing holds it.
+    pub(crate) fn delete_object(
+        &self,
+        state: &mut State,
+        author: Author<'_>,
+        resource: &Resource,
+        id: Id,
+        live: &Arc<Value>,
+        options: &DeleteOptions,
+    ) -> Outcome {
+        let now = self.clock.now();
+        let grace = match resource.behaviour.grace {
+            None => 0,
+            Some(default) => match (options.grace_period_seconds, default(live)) {
+                (_, 0) => 0,
+                (asked, default) => asked.unwrap_or(default).max(0),
+            },
+        };
+        let mut marked = Value::clone(live);
+        if let Some(policy) = options.propagation_policy {
+            let mut finalizers: Vec<String> = meta::finalizers(live)
+                .into_iter()
+                .filter(|held| ![FOREGROUND, ORPHAN].contains(held))
+                .map(str::to_owned)
+                .collect();
+            match policy {
+                Propagation::Background => {}
+                Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+                Propagation::Orphan => finalizers.push(ORPHAN.into()),
+            }
+            meta::set_finalizers(&mut marked, &finalizers);
+        }
+        let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+        // Time to stop can be taken away later, never added.
+        if !meta::deleting(live) || before.is_some_and(|before| grace < before) {
+            let ends = now + Duration::from_secs(grace.unsigned_abs());
+            let first = !meta::deleting(live);
+            let generation = meta::generation(live);
+            let metadata = meta::metadata(&mut marked);
+            metadata.insert("deletionTimestamp".into(), meta::seconds(ends).into());
+            metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+            if first && generation > 0 {
+                metadata.insert("generation".into(), (generation + 1).into());
+            }
+        }
+        if is_finished(&marked) {
+            let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
+            return Outcome::Gone(last);
+        }
+        if marked == **live {
+            return Outcome::Waiting(live.clone());
+        }
+        Outcome::Waiting(self.put(state, author, id, marked))
+    }
+}
+
+impl Preconditions {
+    fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
+        let name = meta::name(live);
+        for (asked, field, text) in
+            [(&self.uid, "uid", "UID"), (&self.resource_version, "resourceVersion", "ResourceVersion")]
+        {
+            let found = meta::field(live, field);
+            if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
+                let why =
+                    format!("Precondition failed: {text} in precondition: {asked}, {text} in object meta: {found}");
+                return Err(ApiError::conflict(resource, name, &why));
+            }
+        }
+        Ok(())
+    }
+}

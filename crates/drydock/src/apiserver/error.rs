@@ -1,0 +1,237 @@
+//! What the server answers when it refuses: Kubernetes `Status` objects with the texts that clients parse.
+
+use serde_json::{Value, json};
+
+use super::registry::Resource;
+
+/// One thing wrong with an object, at one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// Why, in one word (`FieldValueInvalid`, ...).
+    pub(crate) reason: &'static str,
+    /// What is wrong, for people.
+    pub(crate) message: String,
+    /// Where (`spec.ports[0].port`).
+    pub(crate) field: String,
+}
+
+impl Cause {
+    /// A value that breaks a rule.
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        let shown = match value {
+            Value::Object(_) => "\"object\"".to_owned(),
+            Value::Array(_) => "\"array\"".to_owned(),
+            other => other.to_string(),
+        };
+        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {shown}: {why}"), field: field.into() }
+    }
+
+    /// A value of the wrong JSON type; the type stands where the value would.
+    pub(crate) fn wrong_type(field: &str, expected: &str, found: &str) -> Self {
+        Self {
+            reason: "FieldValueTypeInvalid",
+            message: format!("Invalid value: {found:?}: {field} in body must be of type {expected}: {found:?}"),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A field that must be there.
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", message, field: field.into() }
+    }
+
+    /// A value outside an enumeration.
+    pub(crate) fn unsupported(field: &str, value: &Value, allowed: &[Value]) -> Self {
+        let allowed: Vec<_> = allowed.iter().map(Value::to_string).collect();
+        Self {
+            reason: "FieldValueNotSupported",
+            message: format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")),
+            field: field.to_owned(),
+        }
+    }
+
+    /// Something that is not allowed here at all.
+    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.into() }
+    }
+
+    /// A list entry that is there twice.
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}", self.field, self.message)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+/// A refused request.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Value,
+}
+
+/// The result of a verb.
+pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+impl ApiError {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Value::Null }
+    }
+
+    fn about(mut self, resource: &Resource, name: &str) -> Self {
+        self.details = details(name, &resource.group, &resource.plural);
+        self
+    }
+
+    /// The HTTP status code.
+    pub(crate) fn code(&self) -> u16 {
+        self.code
+    }
+
+    /// No such object.
+    pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.id)).about(resource, name)
+    }
+
+    /// No such path.
+    pub(crate) fn no_route() -> Self {
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
+        error.details = json!({});
+        error
+    }
+
+    /// The name is taken.
+    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.id)).about(resource, name)
+    }
+
+    /// The object is not what the client believed it to be.
+    pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.id);
+        Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// The client read an older version than the one it wants to replace.
+    pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    /// Fields that another manager owns. `message` lists them for people, `causes` for machines.
+    pub(crate) fn managed_by_others(message: String, causes: &[Cause]) -> Self {
+        let mut error = Self::new(409, "Conflict", message);
+        error.details = json!({"causes": causes.iter().map(Cause::to_json).collect::<Vec<_>>()});
+        error
+    }
+
+    /// The object is wrong.
+    pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
+        let lines: Vec<_> = causes.iter().map(Cause::line).collect();
+        let list = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
+        let message = format!("{} {name:?} is invalid: {list}", resource.qualified_kind());
+        let mut error = Self::new(422, "Invalid", message);
+        error.details = details(name, &resource.group, &resource.kind);
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// The request is well formed but cannot be carried out (a JSON Patch whose `test` fails).
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
+        let mut error = Self::new(422, "Invalid", message);
+        error.details = json!({});
+        error
+    }
+
+    /// The request makes no sense.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// A rule of the cluster forbids it.
+    pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", resource.id);
+        Self::new(403, "Forbidden", message).about(resource, name)
+    }
+
+    /// The history the client asks for is gone.
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The client asks for a version that was never handed out.
+    pub(crate) fn too_large_revision(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let mut error = Self::new(504, "Timeout", message);
+        error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
+        error
+    }
+
+    /// The resource does not offer the verb.
+    pub(crate) fn method_not_allowed() -> Self {
+        let mut error =
+            Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+        error.details = json!({});
+        error
+    }
+
+    /// The body is in a format the resource does not take.
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// The client wants the answer in a format this server does not speak.
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json, application/yaml";
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// Too big.
+    pub(crate) fn too_large_body(limit: usize) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// A fault of this server.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", format!("Internal error occurred: {}", message.into()))
+    }
+
+    /// The `Status` object.
+    pub(crate) fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason,
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status["code"] = self.code.into();
+        status
+    }
+}
+
+fn details(name: &str, group: &str, kind: &str) -> Value {
+    let mut details = json!({"name": name});
+    if !group.is_empty() {
+        details["group"] = group.into();
+    }
+    details["kind"] = kind.into();
+    details
+}
+
+/// The `Status` object that answers a finished deletion.
+pub(crate) fn success(resource: &Resource, name: &str, uid: &str) -> Value {
+    let mut details = details(name, &resource.group, &resource.plural);
+    if !uid.is_empty() {
+        details["uid"] = uid.into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,154 @@
+//! The API server: Kubernetes' API as a `tower::Service`, in memory.
+//!
+//! [`ApiServer`] is handed to `kube::Client` (tests, with layers in between) or served on a port (kubectl). A request
+//! goes `request` → `registry` (which resource?) → one file per verb family (`read`, `watch`, `write`, `patch`,
+//! `delete`, `subresource`) → `store`. Verbs never ask which resource they serve: what differs is data in the registry.
+//!
+//! There is deliberately no authentication, no authorisation, no admission webhook and no protobuf here.
+
+mod builtin;
+mod defaults;
+mod delete;
+mod discovery;
+mod error;
+mod log;
+mod meta;
+mod patch;
+mod read;
+mod registry;
+mod request;
+mod schema;
+mod selector;
+mod serve;
+mod server;
+mod store;
+mod subresource;
+mod table;
+mod validate;
+mod view;
+mod watch;
+mod write;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request as HttpRequest, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use tower::{BoxError, Service};
+
+pub use log::{Commit, Request, RequestLog};
+
+use crate::{Clock, Seed};
+use server::Server;
+
+/// The body of an answer; a watch is one that goes on.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A handle to the server; clones are the same server, and it ends with the last of them.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Server>);
+
+/// Names the user of a request to the service; a request without it is known by its User-Agent.
+#[derive(Clone, Debug)]
+pub struct User(pub String);
+
+impl ApiServer {
+    /// Starts a server with the namespaces and CRDs every drydock cluster has. Must be called inside a tokio runtime.
+    pub fn start(clock: Clock, seed: Seed) -> Self {
+        Self(Server::start(clock, seed))
+    }
+
+    /// A client in this process.
+    pub fn client(&self, user: &str) -> kube::Client {
+        kube::Client::new(self.as_user(user), "default")
+    }
+
+    /// The service with every request in the name of `user`: what a fault layer is put around.
+    pub fn as_user(&self, user: &str) -> AsUser {
+        AsUser { server: self.clone(), user: User(user.to_owned()) }
+    }
+
+    /// Serves plain HTTP on an address and returns the one that was bound.
+    pub async fn serve(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        serve::serve(&self.0, address).await
+    }
+
+    /// Every request so far.
+    pub fn log(&self) -> RequestLog {
+        self.0.log.clone()
+    }
+
+    /// Calls `hook` with every committed write, in order. It runs while the store is locked, so that nothing happens
+    /// in between: it must not send requests and wait for them.
+    pub fn on_commit(&self, hook: impl Fn(&Commit) + Send + Sync + 'static) {
+        self.0.add_hook(Arc::new(hook));
+    }
+
+    /// The resource version of the last write.
+    pub fn revision(&self) -> u64 {
+        self.0.store.lock().revision()
+    }
+
+    /// Forgets the history up to now: watches and continued lists from older versions get 410, as on a real cluster
+    /// every five minutes.
+    pub fn compact(&self) {
+        let mut state = self.0.store.lock();
+        let revision = state.revision();
+        state.compact(revision);
+    }
+}
+
+impl<B> Service<HttpRequest<B>> for ApiServer
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}
+
+/// The server as one user sees it; see [`ApiServer::as_user`].
+#[derive(Clone)]
+pub struct AsUser {
+    server: ApiServer,
+    user: User,
+}
+
+impl<B> Service<HttpRequest<B>> for AsUser
+where
+    ApiServer: Service<HttpRequest<B>>,
+{
+    type Response = <ApiServer as Service<HttpRequest<B>>>::Response;
+    type Error = <ApiServer as Service<HttpRequest<B>>>::Error;
+    type Future = <ApiServer as Service<HttpRequest<B>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.server.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: HttpRequest<B>) -> Self::Future {
+        request.extensions_mut().insert(self.user.clone());
+        self.server.call(request)
+    }
+}
+
+/// A body that is there at once.
+fn full(bytes: Bytes) -> Body {
+    use http_body_util::BodyExt;
+    http_body_util::Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
+}

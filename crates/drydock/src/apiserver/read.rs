@@ -1,0 +1,103 @@
+//! Reading: one object, or a page of a collection.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::error::{ApiError, Result};
+use super::request::Call;
+use super::server::{Answer, Server};
+use super::store::{Key, State};
+
+/// Where a page ended, and the revision all pages show.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    revision: u64,
+    namespace: String,
+    name: String,
+}
+
+impl Server {
+    /// The current state of an object.
+    pub(crate) fn live(&self, state: &State, call: &Call) -> Result<Arc<Value>> {
+        let resource = &call.served.resource;
+        let found = state.get(&resource.id, &call.key()).cloned();
+        found.ok_or_else(|| ApiError::not_found(resource, &call.name))
+    }
+
+    /// `get`.
+    pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
+        let state = self.store.lock();
+        at_most(call.params.number("resourceVersion")?, &state)?;
+        Ok(Answer::Object(200, self.live(&state, call)?))
+    }
+
+    /// `list`.
+    pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
+        let selector = call.selector()?;
+        let state = self.store.lock();
+        let asked = call.params.number("resourceVersion")?;
+        let token = call.params.get("continue");
+        let (revision, after) = if !token.is_empty() {
+            let token = parse_token(token)?;
+            (token.revision, Some(Key { namespace: token.namespace, name: token.name }))
+        } else if call.params.get("resourceVersionMatch") == "Exact" {
+            (
+                asked.ok_or_else(|| {
+                    ApiError::bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
+                })?,
+                None,
+            )
+        } else {
+            at_most(asked, &state)?;
+            (state.revision(), None)
+        };
+        at_most(Some(revision), &state)?;
+        if revision < state.compacted() {
+            return Err(ApiError::expired(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+                 without the continue parameter.",
+            ));
+        }
+        let limit = call.params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(u64::MAX) as usize;
+        let mut objects = state
+            .list_at(&call.served.resource.id, call.namespace.as_deref(), revision)
+            .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
+            .filter(|(_, object)| selector.matches(object));
+        let (mut page, mut last) = (Vec::new(), None);
+        for (key, object) in objects.by_ref().take(limit) {
+            page.push(object.clone());
+            last = Some(key.clone());
+        }
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        let remaining = objects.count();
+        if let (Some(last), true) = (last, remaining > 0) {
+            metadata["continue"] = token_text(&Token { revision, namespace: last.namespace, name: last.name }).into();
+            // With a selector the server does not know how many of the rest would match.
+            if selector.is_empty() {
+                metadata["remainingItemCount"] = remaining.into();
+            }
+        }
+        Ok(Answer::List(page, metadata))
+    }
+}
+
+/// Refuses a resource version that was never handed out.
+pub(crate) fn at_most(asked: Option<u64>, state: &State) -> Result<()> {
+    match asked {
+        Some(asked) if asked > state.revision() => Err(ApiError::too_large_revision(asked, state.revision())),
+        _ => Ok(()),
+    }
+}
+
+fn token_text(token: &Token) -> String {
+    URL_SAFE_NO_PAD.encode(json!(token).to_string())
+}
+
+fn parse_token(text: &str) -> Result<Token> {
+    let token = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    token.ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+}

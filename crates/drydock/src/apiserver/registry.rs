@@ -1,0 +1,204 @@
+//! The table of resources: what the server offers, as data.
+//!
+//! Verbs read this table and never ask which resource they serve. Built-in kinds come from the generated tables,
+//! custom ones from CRDs, at run time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube_cel::CompiledSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::builtin::{self, Behaviour};
+use super::schema::Schema;
+
+/// One resource, in all its versions.
+pub(crate) struct Resource {
+    /// `plural.group`, or just the plural in the core group: the name used in messages and as the store's key.
+    pub(crate) id: Arc<str>,
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) namespaced: bool,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) versions: Vec<Version>,
+    /// Made by a CRD.
+    pub(crate) custom: bool,
+    /// What this resource does differently from the others.
+    pub(crate) behaviour: &'static Behaviour,
+}
+
+/// One version of a resource.
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) served: bool,
+    pub(crate) storage: bool,
+    pub(crate) schema: Schema,
+    /// The CEL rules of a CRD's schema.
+    pub(crate) rules: Option<CompiledSchema>,
+    /// Sub-resources with their verbs.
+    pub(crate) subresources: BTreeMap<String, Vec<String>>,
+    /// Where the scale sub-resource finds its numbers.
+    pub(crate) scale: Option<ScalePaths>,
+    /// Columns of the Table output, as a CRD declares them.
+    pub(crate) columns: Vec<Value>,
+    /// Fields a field selector may name, beyond those of every resource.
+    pub(crate) selectable: Vec<String>,
+}
+
+/// JSON pointers into an object that can be scaled.
+#[derive(Clone, Debug)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    /// A label selector, as text or as an object.
+    pub(crate) selector: Option<String>,
+}
+
+impl Resource {
+    /// `Kind.group`, or just the kind in the core group.
+    pub(crate) fn qualified_kind(&self) -> String {
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
+    /// The version objects are stored in.
+    pub(crate) fn storage(&self) -> Option<&Version> {
+        self.versions.iter().find(|version| version.storage)
+    }
+}
+
+/// A resource in the version a request names.
+#[derive(Clone)]
+pub(crate) struct Served {
+    pub(crate) resource: Arc<Resource>,
+    at: usize,
+}
+
+impl Served {
+    pub(crate) fn version(&self) -> &Version {
+        &self.resource.versions[self.at]
+    }
+
+    /// `group/version`, or just the version in the core group.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.resource.group, &self.version().name)
+    }
+
+    /// Whether the version has a sub-resource.
+    pub(crate) fn has(&self, subresource: &str) -> bool {
+        self.version().subresources.contains_key(subresource)
+    }
+}
+
+/// `group/version`, or just the version in the core group.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// All resources.
+#[derive(Default)]
+pub(crate) struct Registry {
+    resources: BTreeMap<Arc<str>, Arc<Resource>>,
+}
+
+/// One line of the generated table.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    singular: String,
+    namespaced: bool,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    verbs: Vec<String>,
+    #[serde(default)]
+    subresources: BTreeMap<String, Vec<String>>,
+    r#type: String,
+}
+
+impl Registry {
+    /// The built-in resources.
+    pub(crate) fn builtin() -> Result<Self, serde_json::Error> {
+        let rows: Vec<Row> = serde_json::from_str(include_str!("../schema/resources.json"))?;
+        let mut registry = Self::default();
+        for row in rows {
+            let id = resource_id(&row.plural, &row.group);
+            let scale = row.subresources.contains_key("scale").then(|| ScalePaths {
+                spec_replicas: "/spec/replicas".into(),
+                status_replicas: "/status/replicas".into(),
+                selector: Some("/spec/selector".into()),
+            });
+            let version = Version {
+                name: row.version,
+                served: true,
+                storage: true,
+                schema: Schema::named(&row.r#type),
+                rules: None,
+                subresources: row.subresources,
+                scale,
+                columns: Vec::new(),
+                selectable: Vec::new(),
+            };
+            registry.install(Resource {
+                behaviour: builtin::behaviour(&id),
+                id,
+                list_kind: format!("{}List", row.kind),
+                group: row.group,
+                kind: row.kind,
+                plural: row.plural,
+                singular: row.singular,
+                namespaced: row.namespaced,
+                short_names: row.short_names,
+                categories: row.categories,
+                verbs: row.verbs,
+                versions: vec![version],
+                custom: false,
+            });
+        }
+        Ok(registry)
+    }
+
+    /// Adds a resource, or replaces the one of the same name.
+    pub(crate) fn install(&mut self, resource: Resource) {
+        self.resources.insert(resource.id.clone(), Arc::new(resource));
+    }
+
+    /// Removes a resource.
+    pub(crate) fn uninstall(&mut self, id: &str) {
+        self.resources.remove(id);
+    }
+
+    /// The resource a path names.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
+        let resource = self.resources.get(&resource_id(plural, group))?;
+        let at = resource.versions.iter().position(|known| known.served && known.name == version)?;
+        Some(Served { resource: resource.clone(), at })
+    }
+
+    /// The resource of an id, in the version it is stored in.
+    pub(crate) fn stored(&self, id: &str) -> Option<Served> {
+        let resource = self.resources.get(id)?;
+        let at = resource.versions.iter().position(|version| version.storage)?;
+        Some(Served { resource: resource.clone(), at })
+    }
+
+    /// All resources, by id.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+}
+
+/// `plural.group`, or just the plural in the core group.
+pub(crate) fn resource_id(plural: &str, group: &str) -> Arc<str> {
+    if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() }
+}

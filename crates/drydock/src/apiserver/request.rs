@@ -1,0 +1,222 @@
+//! From an HTTP request to what it means: a verb on a resource, with parameters.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use serde_json::Value;
+
+use super::error::{ApiError, Result};
+use super::registry::Served;
+use super::selector::Selector;
+use super::store::{Id, Key};
+
+/// Where a path points.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+impl Target {
+    /// Reads a path; `None` when it names no resource.
+    pub(crate) fn parse(path: &str) -> Option<Self> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            // Sub-resources of the namespace itself.
+            ["namespaces", _, "status" | "finalize"] => (None, rest),
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
+            rest => (None, rest),
+        };
+        let (plural, name, subresource) = match rest {
+            [plural] => (plural, "", ""),
+            [plural, name] => (plural, *name, ""),
+            [plural, name, subresource] => (plural, *name, *subresource),
+            _ => return None,
+        };
+        Some(Self {
+            group: group.into(),
+            version: version.into(),
+            plural: (*plural).into(),
+            namespace: namespace.map(str::to_owned),
+            name: decode(name),
+            subresource: subresource.into(),
+        })
+    }
+
+    /// The verb a method is on this target.
+    pub(crate) fn verb(&self, method: &Method, params: &Params) -> Option<&'static str> {
+        let collection = self.name.is_empty();
+        match *method {
+            Method::GET if params.flag("watch") && self.subresource.is_empty() => Some("watch"),
+            Method::GET => Some(if collection { "list" } else { "get" }),
+            Method::POST => Some("create"),
+            Method::PUT if !collection => Some("update"),
+            Method::PATCH if !collection => Some("patch"),
+            Method::DELETE => Some(if collection { "deletecollection" } else { "delete" }),
+            _ => None,
+        }
+    }
+}
+
+fn decode(text: &str) -> String {
+    url::form_urlencoded::parse(text.replace('+', "%2B").as_bytes())
+        .map(|(key, _)| key.into_owned())
+        .next()
+        .unwrap_or_default()
+}
+
+/// Query parameters; the first of equal names counts.
+#[derive(Debug, Default)]
+pub(crate) struct Params(BTreeMap<String, String>);
+
+impl Params {
+    pub(crate) fn parse(query: &str) -> Self {
+        let mut params = BTreeMap::new();
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            params.entry(key.into_owned()).or_insert_with(|| value.into_owned());
+        }
+        Self(params)
+    }
+
+    /// A parameter, or the empty string.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// Whether a boolean parameter is set.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), "true" | "1")
+    }
+
+    /// A number; `None` when it is left out.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
+        match self.get(name) {
+            "" => Ok(None),
+            text => {
+                let wrong = |_| ApiError::bad_request(format!("invalid value {text:?} of query parameter {name}"));
+                text.parse().map(Some).map_err(wrong)
+            }
+        }
+    }
+}
+
+/// One request to a resource.
+pub(crate) struct Call {
+    pub(crate) user: String,
+    pub(crate) verb: &'static str,
+    pub(crate) served: Served,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+    pub(crate) params: Params,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// The object's place among those of its resource.
+    pub(crate) fn key(&self) -> Key {
+        Key { namespace: self.namespace.clone().unwrap_or_default(), name: self.name.clone() }
+    }
+
+    /// The object's place in the store.
+    pub(crate) fn id(&self) -> Id {
+        (self.served.resource.id.clone(), self.key())
+    }
+
+    /// Whether nothing is to be written.
+    pub(crate) fn dry_run(&self) -> bool {
+        !self.params.get("dryRun").is_empty()
+    }
+
+    /// Who the written fields belong to: what the client says, or the first word of who it is.
+    pub(crate) fn manager(&self) -> &str {
+        match self.params.get("fieldManager") {
+            "" => self.user.split('/').next().unwrap_or("unknown"),
+            manager => manager,
+        }
+    }
+
+    /// The selectors of a collection request. A name in the path is a selector too.
+    pub(crate) fn selector(&self) -> Result<Selector> {
+        let mut selectable = vec!["metadata.name", "metadata.namespace"];
+        selectable.extend(self.served.resource.behaviour.selectable);
+        selectable.extend(self.served.version().selectable.iter().map(String::as_str));
+        let mut fields = self.params.get("fieldSelector").to_owned();
+        if !self.name.is_empty() {
+            fields = format!("metadata.name={},{fields}", self.name);
+        }
+        Selector::parse(self.params.get("labelSelector"), &fields, &selectable)
+    }
+
+    /// The body as an object.
+    pub(crate) fn object(&self) -> Result<Value> {
+        parse_body(&self.body)
+    }
+}
+
+/// JSON, or YAML where it is not JSON.
+pub(crate) fn parse_body(body: &Bytes) -> Result<Value> {
+    let value = match serde_json::from_slice(body) {
+        Ok(value) => Ok(value),
+        Err(error) if body.first() == Some(&b'{') => Err(error.to_string()),
+        Err(_) => {
+            let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            serde_saphyr::from_str::<Value>(text).map_err(|error| error.to_string())
+        }
+    };
+    match value {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(ApiError::bad_request("the request body is not an object")),
+        Err(error) => Err(ApiError::bad_request(format!("couldn't decode the request body: {error}"))),
+    }
+}
+
+/// A header as text, or the empty string.
+pub(crate) fn header_text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> (String, String, Option<String>, String, String) {
+        let target = Target::parse(path).unwrap();
+        (target.group, target.plural, target.namespace, target.name, target.subresource)
+    }
+
+    fn expect(
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        sub: &str,
+    ) -> (String, String, Option<String>, String, String) {
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+        (group.into(), plural.into(), namespace, name.into(), sub.into())
+    }
+
+    #[test]
+    fn paths_name_resources() {
+        assert_eq!(target("/api/v1/pods"), expect("", "pods", "", "", ""));
+        assert_eq!(target("/api/v1/namespaces"), expect("", "namespaces", "", "", ""));
+        assert_eq!(target("/api/v1/namespaces/test"), expect("", "namespaces", "", "test", ""));
+        assert_eq!(target("/api/v1/namespaces/test/status"), expect("", "namespaces", "", "test", "status"));
+        assert_eq!(target("/api/v1/namespaces/test/pods/a/binding"), expect("", "pods", "test", "a", "binding"));
+        assert_eq!(target("/apis/apps/v1/namespaces/test/deployments"), expect("apps", "deployments", "test", "", ""));
+        assert_eq!(target("/api/v1/nodes/a%3Ab"), expect("", "nodes", "", "a:b", ""));
+        assert_eq!(Target::parse("/apis/apps/v1"), None);
+        assert_eq!(Target::parse("/version"), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! Structural schemas: what an object may look like, and how its lists and maps merge.
+//!
+//! One form serves both worlds: the generated tables of built-in kinds and the `openAPIV3Schema` of CRDs. Everything
+//! that depends on an object's shape reads it: pruning and defaulting (here), validation, strategic merge and
+//! server-side apply (in their own modules).
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::defaults;
+
+/// The JSON type of a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No type given: anything goes.
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    /// A port or a percentage: a whole number or a string.
+    IntOrString,
+}
+
+/// How a list merges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListType {
+    /// As one value.
+    #[default]
+    Atomic,
+    /// As a set of scalars.
+    Set,
+    /// As a map from these fields of each item to the item.
+    Map(Vec<String>),
+}
+
+/// One node of a schema.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schema {
+    reference: Option<String>,
+    pub(crate) kind: Kind,
+    pub(crate) properties: BTreeMap<String, Schema>,
+    pub(crate) additional: Option<Box<Schema>>,
+    pub(crate) items: Option<Box<Schema>>,
+    pub(crate) required: Vec<String>,
+    pub(crate) nullable: bool,
+    pub(crate) preserve_unknown: bool,
+    pub(crate) embedded: bool,
+    default: Option<Value>,
+    pub(crate) list: ListType,
+    pub(crate) atomic_map: bool,
+    /// `x-kubernetes-patch-merge-key`: the one field strategic merge patches identify items by.
+    pub(crate) merge_key: Option<String>,
+    /// `x-kubernetes-patch-strategy` has `merge`.
+    pub(crate) merge: bool,
+    /// `x-kubernetes-patch-strategy` has `retainKeys`.
+    pub(crate) retain_keys: bool,
+    /// The keywords that only validation reads, as they were written.
+    pub(crate) rules: Map<String, Value>,
+}
+
+/// Keywords that say which values are allowed, not what shape they have.
+const RULES: &[&str] = &[
+    "allOf",
+    "anyOf",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "uniqueItems",
+];
+
+static TYPES: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
+    // The table is generated and checked by a test; a broken one would leave built-in kinds without a schema.
+    let table: BTreeMap<String, Value> = serde_json::from_str(include_str!("../schema/types.json")).unwrap_or_default();
+    table.iter().map(|(name, schema)| (name.clone(), Schema::parse(schema))).collect()
+});
+
+static ANYTHING: LazyLock<Schema> = LazyLock::new(|| Schema { preserve_unknown: true, ..Schema::default() });
+
+impl Schema {
+    /// Reads one node and everything below it.
+    pub(crate) fn parse(schema: &Value) -> Self {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str);
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let inner =
+            |key: &str| schema.get(key).filter(|inner| inner.is_object()).map(|inner| Box::new(Self::parse(inner)));
+        let names = |key: &str| {
+            let list = schema.get(key).and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let strategy = text("x-kubernetes-patch-strategy").unwrap_or_default();
+        let int_or_string = flag("x-kubernetes-int-or-string") || text("format") == Some("int-or-string");
+        let kind = match text("type") {
+            _ if int_or_string => Kind::IntOrString,
+            Some("object") => Kind::Object,
+            Some("array") => Kind::Array,
+            Some("string") => Kind::String,
+            Some("integer") => Kind::Integer,
+            Some("number") => Kind::Number,
+            Some("boolean") => Kind::Boolean,
+            _ => Kind::Any,
+        };
+        let list = match text("x-kubernetes-list-type") {
+            Some("set") => ListType::Set,
+            Some("map") => ListType::Map(names("x-kubernetes-list-map-keys")),
+            _ => ListType::Atomic,
+        };
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let members = schema.as_object().into_iter().flatten();
+        Self {
+            reference: text("$ref").map(str::to_owned),
+            kind,
+            properties: properties.map(|(name, schema)| (name.clone(), Self::parse(schema))).collect(),
+            additional: inner("additionalProperties"),
+            items: inner("items"),
+            required: names("required"),
+            nullable: flag("nullable"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields")
+                || schema.get("additionalProperties") == Some(&Value::Bool(true)),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            default: schema.get("default").cloned(),
+            list,
+            atomic_map: text("x-kubernetes-map-type") == Some("atomic"),
+            merge_key: text("x-kubernetes-patch-merge-key").map(str::to_owned),
+            merge: strategy.split(',').any(|part| part == "merge"),
+            retain_keys: strategy.split(',').any(|part| part == "retainKeys"),
+            rules: members
+                .filter(|(key, _)| RULES.contains(&key.as_str()))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        }
+    }
+
+    /// A type of the generated tables.
+    pub(crate) fn named(name: &str) -> Self {
+        Self { reference: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// The schema of a custom resource: what its author wrote, with the fields every object has.
+    pub(crate) fn of_custom_resource(schema: &Value) -> Self {
+        let mut root = Self::parse(schema);
+        root.kind = Kind::Object;
+        root.give_metadata();
+        root
+    }
+
+    fn give_metadata(&mut self) {
+        let text = || Self { kind: Kind::String, ..Self::default() };
+        self.properties.insert("apiVersion".into(), text());
+        self.properties.insert("kind".into(), text());
+        self.properties.insert("metadata".into(), Self::named("meta.v1.ObjectMeta"));
+    }
+
+    /// The node a reference stands for. Only the generated tables have references.
+    pub(crate) fn resolve(&self) -> &Self {
+        match &self.reference {
+            Some(name) => TYPES.get(name).unwrap_or(&ANYTHING),
+            None => self,
+        }
+    }
+
+    /// The schema of a member; `None` when the schema does not know it.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        let node = self.resolve();
+        if node.embedded && matches!(name, "apiVersion" | "kind" | "metadata") {
+            return Some(&ANYTHING);
+        }
+        match node.properties.get(name).or(node.additional.as_deref()) {
+            Some(schema) => Some(schema),
+            None if node.is_opaque() => Some(&ANYTHING),
+            None => None,
+        }
+    }
+
+    /// The schema of a list's items.
+    pub(crate) fn item(&self) -> &Self {
+        self.resolve().items.as_deref().unwrap_or(&ANYTHING)
+    }
+
+    /// Whether members it does not name are kept.
+    fn is_opaque(&self) -> bool {
+        self.preserve_unknown
+            || self.kind == Kind::Any
+            || self.kind == Kind::Object
+                && self.properties.is_empty()
+                && self.additional.is_none()
+                && self.reference.is_some()
+    }
+
+    /// The default of a key field, which stands for it where an item leaves it out.
+    pub(crate) fn default_of(&self, member: &str) -> Option<&Value> {
+        self.resolve().properties.get(member).and_then(|schema| schema.default.as_ref())
+    }
+
+    /// Drops members the schema does not know and reports their paths.
+    pub(crate) fn prune(&self, value: &mut Value, path: &str, dropped: &mut Vec<String>) {
+        let node = self.resolve();
+        match value {
+            Value::Object(members) => {
+                let unknown: Vec<_> = members.keys().filter(|name| node.member(name).is_none()).cloned().collect();
+                for name in unknown {
+                    members.shift_remove(&name);
+                    dropped.push(join(path, &name));
+                }
+                for (name, value) in members {
+                    if let Some(schema) = node.member(name) {
+                        schema.prune(value, &join(path, name), dropped);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter_mut().enumerate() {
+                    self.item().prune(item, &format!("{path}[{at}]"), dropped);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes `null` members, which mean "not given" to built-in kinds. Free-form parts keep theirs.
+    pub(crate) fn drop_nulls(&self, value: &mut Value) {
+        let node = self.resolve();
+        match value {
+            Value::Object(members) if !node.is_opaque() => {
+                members.retain(|_, value| !value.is_null());
+                for (name, value) in members {
+                    if let Some(schema) = node.member(name) {
+                        schema.drop_nulls(value);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.item().drop_nulls(item)),
+            _ => {}
+        }
+    }
+
+    /// Fills in what is left out: defaults of the schema, then those that are known by the type's name.
+    pub(crate) fn fill(&self, value: &mut Value) {
+        let node = self.resolve();
+        match value {
+            Value::Object(members) => {
+                for (name, schema) in &node.properties {
+                    let Some(default) = &schema.default else { continue };
+                    let absent = members.get(name).is_none_or(|value| value.is_null() && !schema.nullable);
+                    if absent {
+                        members.insert(name.clone(), default.clone());
+                    }
+                }
+                if let Some(name) = &self.reference {
+                    defaults::fill(name, members);
+                }
+                for (name, value) in members {
+                    if let Some(schema) = node.member(name) {
+                        schema.fill(value);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.item().fill(item)),
+            _ => {}
+        }
+    }
+}
+
+/// A path and one more step.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}

@@ -1,0 +1,327 @@
+//! The server behind the handle: dispatch, commit, request log.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Method, Request as HttpRequest, Response, header};
+use http_body_util::{BodyExt, Limited, StreamBody};
+use serde_json::{Value, json};
+use tower::BoxError;
+
+use super::error::{ApiError, Result};
+use super::log::{Commit, Hook, Request, RequestLog};
+use super::registry::{Registry, Served};
+use super::request::{Call, Params, Target, header_text};
+use super::store::{Change, Id, State, Store};
+use super::view::{Form, View};
+use super::{Body, User, discovery, full};
+use crate::{Clock, Seed};
+
+/// The largest body a request may have, as in Kubernetes.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How many changes watches can look back.
+const HISTORY: usize = 10_000;
+
+/// Namespaces that are there from the start.
+const NAMESPACES: &[&str] = &["default", "istio-system", "kube-node-lease", "kube-public", "kube-system"];
+
+/// All parts of one server.
+pub(crate) struct Server {
+    pub(crate) clock: Clock,
+    pub(crate) seed: Seed,
+    pub(crate) store: Store,
+    pub(crate) registry: RwLock<Registry>,
+    pub(crate) log: RequestLog,
+    hooks: Mutex<Vec<Hook>>,
+}
+
+/// Who writes, for the commit hooks.
+#[derive(Clone, Copy)]
+pub(crate) struct Author<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) verb: &'a str,
+    pub(crate) subresource: &'a str,
+}
+
+/// What a verb answers with.
+pub(crate) enum Answer {
+    /// An object of the resource.
+    Object(u16, Arc<Value>),
+    /// Something that is shown as it is: a Status, a Scale.
+    Plain(u16, Value),
+    /// Part of a collection, with its list metadata.
+    List(Vec<Arc<Value>>, Value),
+    /// Events until the watch ends.
+    Watch(futures::stream::BoxStream<'static, Value>),
+}
+
+/// An answer and the warnings that go with it.
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self { answer, warnings: Vec::new() }
+    }
+}
+
+impl Server {
+    pub(crate) fn start(clock: Clock, seed: Seed) -> Arc<Self> {
+        let registry = Registry::builtin().unwrap_or_default();
+        let server = Arc::new(Self {
+            clock,
+            seed: seed.fork("apiserver"),
+            store: Store::new(HISTORY),
+            registry: RwLock::new(registry),
+            log: RequestLog::default(),
+            hooks: Mutex::default(),
+        });
+        for namespace in NAMESPACES {
+            server.install("namespaces", json!({"metadata": {"name": namespace}}));
+        }
+        server
+    }
+
+    /// Creates an object the cluster starts with.
+    fn install(&self, resource: &str, object: Value) {
+        let Some(served) = self.stored(resource) else { return };
+        let call = Call {
+            user: "system:apiserver".into(),
+            verb: "create",
+            served,
+            namespace: None,
+            name: String::new(),
+            subresource: String::new(),
+            params: Params::default(),
+            content_type: String::new(),
+            body: Bytes::new(),
+        };
+        if let Err(error) = self.insert(&mut self.store.lock(), &call, object) {
+            tracing::error!(resource, message = %error.to_status(), "a built-in object was refused");
+        }
+    }
+
+    pub(crate) fn add_hook(&self, hook: Hook) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    /// The resource of an id, in its storage version.
+    pub(crate) fn stored(&self, id: &str) -> Option<Served> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).stored(id)
+    }
+
+    /// Answers one request, whatever it is.
+    pub(crate) async fn answer<B>(self: Arc<Self>, request: HttpRequest<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        let agent = header_text(&parts.headers, header::USER_AGENT);
+        let user = match parts.extensions.get::<User>() {
+            Some(User(user)) => user.clone(),
+            None if agent.is_empty() => "unknown".to_owned(),
+            None => agent.to_owned(),
+        };
+        let path = parts.uri.path();
+        let params = Params::parse(parts.uri.query().unwrap_or_default());
+        let mut entry = Request {
+            user: user.clone(),
+            verb: parts.method.as_str().to_ascii_lowercase(),
+            group: String::new(),
+            resource: path.to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+            subresource: String::new(),
+            code: 0,
+            time: self.clock.now(),
+        };
+        let accept = header_text(&parts.headers, header::ACCEPT);
+        let target = Target::parse(path);
+        let response = match target {
+            None => {
+                let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+                discovery::answer(&registry, path, accept).map_or_else(
+                    || failure(&ApiError::no_route()),
+                    |(kind, text)| respond(200, kind, full(text.into()), &[]),
+                )
+            }
+            Some(target) => {
+                entry.verb = target.verb(&parts.method, &params).unwrap_or("unknown").to_owned();
+                entry.group.clone_from(&target.group);
+                entry.resource.clone_from(&target.plural);
+                entry.namespace = target.namespace.clone().unwrap_or_default();
+                entry.name.clone_from(&target.name);
+                entry.subresource.clone_from(&target.subresource);
+                let content_type = header_text(&parts.headers, header::CONTENT_TYPE).to_owned();
+                match read_body(body).await {
+                    Ok(body) => self.resource(user, &parts.method, target, params, accept, content_type, body),
+                    Err(error) => failure(&error),
+                }
+            }
+        };
+        entry.code = response.status().as_u16();
+        entry.time = self.clock.now();
+        self.log.push(entry);
+        response
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one HTTP request, taken apart once")]
+    fn resource(
+        self: &Arc<Self>,
+        user: String,
+        method: &Method,
+        target: Target,
+        params: Params,
+        accept: &str,
+        content_type: String,
+        body: Bytes,
+    ) -> Response<Body> {
+        let served = self.registry.read().unwrap_or_else(PoisonError::into_inner).find(
+            &target.group,
+            &target.version,
+            &target.plural,
+        );
+        let Some(served) = served else { return failure(&ApiError::no_route()) };
+        let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
+        let form = match Form::negotiate(accept) {
+            Ok(form) => form,
+            Err(error) => return failure(&error),
+        };
+        let view = View::new(served.clone(), form);
+        let call = Call {
+            user,
+            verb,
+            served,
+            namespace: target.namespace,
+            name: target.name,
+            subresource: target.subresource,
+            params,
+            content_type,
+            body,
+        };
+        match self.dispatch(&call, &view) {
+            Ok(reply) => self.render(reply, &view),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Finds the function for a verb. This, and the table of sub-resources, is all the routing there is.
+    fn dispatch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Reply> {
+        let resource = &call.served.resource;
+        if resource.namespaced && call.namespace.is_none() && !call.name.is_empty() {
+            return Err(ApiError::bad_request("an empty namespace may not be set when a resource name is provided"));
+        }
+        if !resource.namespaced && call.namespace.is_some() {
+            return Err(ApiError::no_route());
+        }
+        if !call.subresource.is_empty() {
+            return self.subresource(call);
+        }
+        if !resource.verbs.iter().any(|verb| verb == call.verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+        match call.verb {
+            "get" => self.get(call).map(Reply::from),
+            "list" => self.list(call).map(Reply::from),
+            "watch" => self.watch(call, view).map(Reply::from),
+            "create" => self.create(call),
+            "update" => self.update(call),
+            "patch" => self.patch(call),
+            "delete" => self.delete(call).map(Reply::from),
+            "deletecollection" => self.delete_collection(call).map(Reply::from),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn render(&self, reply: Reply, view: &View) -> Response<Body> {
+        let (code, value) = match reply.answer {
+            Answer::Plain(code, value) => (code, value),
+            Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
+            Answer::List(items, metadata) => (200, view.list(&items, metadata, self.clock.now())),
+            Answer::Watch(events) => {
+                let frames = events.map(|event| {
+                    let mut line = event.to_string();
+                    line.push('\n');
+                    Ok::<_, BoxError>(http_body::Frame::data(Bytes::from(line)))
+                });
+                return respond(200, "application/json", StreamBody::new(frames).boxed_unsync(), &[]);
+            }
+        };
+        respond(code, "application/json", full(value.to_string().into()), &reply.warnings)
+    }
+
+    /// Writes an object and tells everybody.
+    pub(crate) fn put(&self, state: &mut State, author: Author<'_>, id: Id, object: Value) -> Arc<Value> {
+        let change = state.put(id, object);
+        self.announce(state, author, &change);
+        change.after.clone()
+    }
+
+    /// Removes an object and tells everybody. Returns its last state.
+    pub(crate) fn remove(&self, state: &mut State, author: Author<'_>, id: Id) -> Option<Arc<Value>> {
+        let change = state.remove(id)?;
+        self.announce(state, author, &change);
+        Some(change.after.clone())
+    }
+
+    fn announce(&self, state: &mut State, author: Author<'_>, change: &Arc<Change>) {
+        if let Some(served) = self.stored(&change.id.0) {
+            (served.resource.behaviour.committed)(self, state, change);
+            let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if hooks.is_empty() {
+                return;
+            }
+            let commit = Commit {
+                user: author.user.to_owned(),
+                verb: author.verb.to_owned(),
+                group: served.resource.group.clone(),
+                resource: served.resource.plural.clone(),
+                subresource: author.subresource.to_owned(),
+                before: change.before.clone(),
+                after: (!change.deleted).then(|| change.after.clone()),
+                revision: change.revision,
+                time: self.clock.now(),
+            };
+            hooks.iter().for_each(|hook| hook(&commit));
+        }
+    }
+}
+
+impl Call {
+    /// Who writes.
+    pub(crate) fn author(&self) -> Author<'_> {
+        Author { user: &self.user, verb: self.verb, subresource: &self.subresource }
+    }
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large_body(BODY_LIMIT)),
+        Err(error) => Err(ApiError::bad_request(format!("unable to read the request body: {error}"))),
+    }
+}
+
+fn respond(code: u16, content_type: &str, body: Body, warnings: &[String]) -> Response<Body> {
+    let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, content_type);
+    for warning in warnings {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = write!(text, "299 - {warning:?}");
+        response = response.header(header::WARNING, text);
+    }
+    response.body(body).unwrap_or_else(|_| Response::new(full(Bytes::new())))
+}
+
+fn failure(error: &ApiError) -> Response<Body> {
+    respond(error.code(), "application/json", full(error.to_status().to_string().into()), &[])
+}

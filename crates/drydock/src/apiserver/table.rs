@@ -1,0 +1,158 @@
+//! Table output: the columns `kubectl get` prints.
+//!
+//! A CRD's printer columns are read with the part of JSONPath that structural schemas allow (member access, indices,
+//! filters by equality). Built-in kinds show name and age, and what their behaviour adds.
+
+use jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+
+use super::meta;
+use super::registry::Served;
+use super::view::partial;
+
+/// The objects as a `meta.k8s.io/v1` Table.
+pub(crate) fn table(served: &Served, items: &[&Value], metadata: Value, now: Timestamp) -> Value {
+    let name = json!({"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0});
+    let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "priority": 0});
+    let declared = &served.version().columns;
+    let mut columns: Vec<Value> = declared.clone();
+    if columns.is_empty() {
+        columns = served.resource.behaviour.columns.iter().map(|(name, path)| column(name, path)).collect();
+        columns.push(age);
+    }
+    let rows: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let mut cells = vec![json!(meta::name(item))];
+            cells.extend(columns.iter().map(|column| cell(column, item, now)));
+            json!({"cells": cells, "object": partial(item)})
+        })
+        .collect();
+    let definitions: Vec<_> = std::iter::once(name)
+        .chain(columns.iter().map(|column| {
+            json!({
+                "name": column["name"], "type": column["type"], "format": column.get("format").cloned().unwrap_or(json!("")),
+                "description": column.get("description").cloned().unwrap_or(json!("")),
+                "priority": column.get("priority").cloned().unwrap_or(json!(0)),
+            })
+        }))
+        .collect();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": definitions, "rows": rows,
+    })
+}
+
+fn column(name: &str, path: &str) -> Value {
+    json!({"name": name, "type": "string", "jsonPath": path, "priority": 0})
+}
+
+fn cell(column: &Value, item: &Value, now: Timestamp) -> Value {
+    let found = select(item, meta::text(column, "/jsonPath"));
+    match (meta::text(column, "/type"), found) {
+        (_, None) => Value::Null,
+        ("date", Some(value)) => match value.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
+            Some(time) => json!(age(time, now)),
+            None => json!("<unknown>"),
+        },
+        ("string", Some(value)) => match value {
+            Value::String(_) => value.clone(),
+            other => json!(other.to_string()),
+        },
+        (_, Some(value)) => value.clone(),
+    }
+}
+
+/// How long ago, as kubectl shows it: two units at most.
+fn age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.since(then).ok().and_then(|span| span.total(Unit::Second).ok()).unwrap_or(0.0).max(0.0) as u64;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let pair = |big: u64, unit: &str, small: u64, small_unit: &str| {
+        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{small_unit}") }
+    };
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        _ => pair(days / 365, "y", days % 365, "d"),
+    }
+}
+
+/// Evaluates a simple JSONPath; the first match counts.
+fn select<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    let path = path.trim().trim_start_matches('{').trim_end_matches('}').trim_start_matches('$');
+    let mut value = value;
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inner) = rest.strip_prefix('[') {
+            let (step, after) = inner.split_once(']')?;
+            value = index(value, step)?;
+            rest = after;
+        } else {
+            let inner = rest.strip_prefix('.').unwrap_or(rest);
+            let end = step_end(inner);
+            value = value.get(inner[..end].replace("\\.", "."))?;
+            rest = &inner[end..];
+        }
+    }
+    Some(value)
+}
+
+/// Where a member name ends; a dot after a backslash belongs to the name.
+fn step_end(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices() {
+        match character {
+            '\\' => escaped = true,
+            '.' | '[' if !escaped => return at,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+fn index<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
+    let items = value.as_array();
+    if let Some(filter) = step.strip_prefix("?(").and_then(|step| step.strip_suffix(')')) {
+        let (path, wanted) = filter.split_once("==")?;
+        let wanted = wanted.trim().trim_matches(['"', '\'']);
+        let path = path.trim().trim_start_matches('@');
+        return items?.iter().find(|item| select(item, path).and_then(Value::as_str) == Some(wanted));
+    }
+    match step {
+        "*" => items?.first(),
+        quoted if quoted.starts_with(['"', '\'']) => value.get(quoted.trim_matches(['"', '\''])),
+        number => items?.get(number.parse::<usize>().ok()?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_printer_columns() {
+        let object = json!({"status": {"conditions": [{"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}]},
+            "metadata": {"annotations": {"a.b/c": "x"}}});
+        let get = |path| select(&object, path).and_then(Value::as_str);
+        assert_eq!(get(".status.conditions[?(@.type==\"Ready\")].status"), Some("True"));
+        assert_eq!(get(".status.conditions[0].status"), Some("False"));
+        assert_eq!(get(".metadata.annotations.a\\.b/c"), Some("x"));
+        assert_eq!(get(".metadata.annotations['a.b/c']"), Some("x"));
+        assert_eq!(get(".spec.missing"), None);
+    }
+
+    #[test]
+    fn ages_have_two_units_at_most() {
+        let shown = |seconds: i64| age(Timestamp::UNIX_EPOCH, Timestamp::from_second(seconds).unwrap());
+        assert_eq!(shown(5), "5s");
+        assert_eq!(shown(125), "2m5s");
+        assert_eq!(shown(3600), "60m");
+        assert_eq!(shown(4 * 3600 + 60), "4h1m");
+        assert_eq!(shown(30 * 86_400), "30d");
+    }
+}

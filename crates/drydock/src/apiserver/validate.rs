@@ -1,0 +1,303 @@
+//! Validation of objects against their schema, and of names and labels.
+//!
+//! Texts follow the real server's, since people and tests read them. CEL rules are evaluated by `kube-cel`.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::error::Cause;
+use super::schema::{Kind, ListType, Schema, join};
+
+/// What a name must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    /// A DNS subdomain, as most names are.
+    Subdomain,
+    /// A DNS label: no dots.
+    Label,
+    /// A DNS label that starts with a letter.
+    Label1035,
+}
+
+/// How strictly missing fields are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// As a CRD's author wrote it.
+    Declared,
+    /// As Go's decoder takes built-in kinds: zero values stand for missing status fields.
+    Builtin,
+}
+
+/// Everything that is wrong with a value.
+pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: Strictness, causes: &mut Vec<Cause>) {
+    let node = schema.resolve();
+    if value.is_null() {
+        if !schema.nullable && !node.nullable && node.kind != Kind::Any && strictness == Strictness::Declared {
+            causes.push(Cause::wrong_type(path, kind_name(node.kind), "null"));
+        }
+        return;
+    }
+    if !fits(node.kind, value) {
+        causes.push(Cause::wrong_type(path, kind_name(node.kind), type_name(value)));
+        return;
+    }
+    if strictness == Strictness::Declared {
+        check_rules(&node.rules, value, path, causes);
+    }
+    match value {
+        Value::Object(members) => {
+            for name in &node.required {
+                if !members.contains_key(name) {
+                    causes.push(Cause::required(join(path, name), ""));
+                }
+            }
+            for (name, value) in members {
+                // Controllers write status; Go fills its missing fields with zeroes.
+                if strictness == Strictness::Builtin && path.is_empty() && name == "status" {
+                    continue;
+                }
+                if let Some(schema) = node.member(name) {
+                    validate(schema, value, &join(path, name), strictness, causes);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                validate(schema.item(), item, &format!("{path}[{at}]"), strictness, causes);
+            }
+            unique(schema, items, path, causes);
+        }
+        _ => {}
+    }
+}
+
+/// Items of sets and maps must be distinct.
+fn unique(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+    let node = schema.resolve();
+    let mut seen = BTreeSet::new();
+    for (at, item) in items.iter().enumerate() {
+        let key = match &node.list {
+            ListType::Atomic => return,
+            ListType::Set => item.clone(),
+            ListType::Map(keys) => {
+                Value::Object(keys.iter().map(|key| (key.clone(), key_of(schema.item(), item, key))).collect())
+            }
+        };
+        if !seen.insert(key.to_string()) {
+            causes.push(Cause::duplicate(format!("{path}[{at}]"), &key));
+        }
+    }
+}
+
+/// A key field of a list item, or its default.
+pub(crate) fn key_of(item_schema: &Schema, item: &Value, key: &str) -> Value {
+    item.get(key).filter(|value| !value.is_null()).or_else(|| item_schema.default_of(key)).cloned().unwrap_or_default()
+}
+
+fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let invalid = |why: String| Cause::invalid(path, value, &format!("{path} in body {why}"));
+    for (rule, argument) in rules {
+        let bound = argument.as_f64().unwrap_or_default();
+        let exclusive = |name: &str| rules.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let length = value.as_str().map(|text| text.chars().count() as f64);
+        let items = value.as_array().map(|items| items.len() as f64);
+        let count = value.as_object().map(|members| members.len() as f64);
+        match (rule.as_str(), value.as_f64()) {
+            ("enum", _) => {
+                let allowed = argument.as_array().map_or(&[][..], Vec::as_slice);
+                if !allowed.contains(value) {
+                    causes.push(Cause::unsupported(path, value, allowed));
+                }
+            }
+            ("minimum", Some(number)) if exclusive("exclusiveMinimum") && number <= bound => {
+                causes.push(invalid(format!("should be greater than {argument}")));
+            }
+            ("minimum", Some(number)) if number < bound => {
+                causes.push(invalid(format!("should be greater than or equal to {argument}")));
+            }
+            ("maximum", Some(number)) if exclusive("exclusiveMaximum") && number >= bound => {
+                causes.push(invalid(format!("should be less than {argument}")));
+            }
+            ("maximum", Some(number)) if number > bound => {
+                causes.push(invalid(format!("should be less than or equal to {argument}")));
+            }
+            ("multipleOf", Some(number)) if bound > 0.0 && (number / bound).fract() != 0.0 => {
+                causes.push(invalid(format!("should be a multiple of {argument}")));
+            }
+            ("minLength", _) if length.is_some_and(|length| length < bound) => {
+                causes.push(invalid(format!("should be at least {argument} chars long")));
+            }
+            ("maxLength", _) if length.is_some_and(|length| length > bound) => causes.push(Cause {
+                reason: "FieldValueTooLong",
+                message: format!("Too long: may not be more than {argument} bytes"),
+                field: path.to_owned(),
+            }),
+            ("pattern", _) => {
+                let pattern = argument.as_str().unwrap_or_default();
+                let matches = |text: &str| Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text));
+                if value.as_str().is_some_and(|text| !matches(text)) {
+                    causes.push(invalid(format!("should match '{pattern}'")));
+                }
+            }
+            ("minItems", _) if items.is_some_and(|items| items < bound) => {
+                causes.push(invalid(format!("should have at least {argument} items")));
+            }
+            ("maxItems", _) if items.is_some_and(|items| items > bound) => causes.push(Cause {
+                reason: "FieldValueTooMany",
+                message: format!("Too many: {}: must have at most {argument} items", items.unwrap_or_default()),
+                field: path.to_owned(),
+            }),
+            ("minProperties", _) if count.is_some_and(|count| count < bound) => {
+                causes.push(invalid(format!("should have at least {argument} properties")));
+            }
+            ("maxProperties", _) if count.is_some_and(|count| count > bound) => causes.push(Cause {
+                reason: "FieldValueTooMany",
+                message: format!("Too many: {}: must have at most {argument} items", count.unwrap_or_default()),
+                field: path.to_owned(),
+            }),
+            ("format", _) if !has_format(argument.as_str().unwrap_or_default(), value) => {
+                let format = argument.as_str().unwrap_or_default();
+                causes.push(invalid(format!("must be of type {format}: {value}")));
+            }
+            ("allOf", _) => {
+                for part in argument.as_array().into_iter().flatten() {
+                    causes.extend(against(part, value, path));
+                }
+            }
+            ("anyOf", _) if matching(argument, value, path) == 0 => {
+                causes.push(invalid("must validate at least one schema (anyOf)".to_owned()));
+            }
+            ("oneOf", _) if matching(argument, value, path) != 1 => {
+                let which = if matching(argument, value, path) == 0 {
+                    "Found none valid"
+                } else {
+                    "Found 2 valid alternatives"
+                };
+                causes.push(invalid(format!("must validate one and only one schema (oneOf). {which}")));
+            }
+            ("not", _) if against(argument, value, path).is_empty() => {
+                causes.push(invalid("must not validate the schema (not)".to_owned()));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn matching(schemas: &Value, value: &Value, path: &str) -> usize {
+    schemas.as_array().into_iter().flatten().filter(|schema| against(schema, value, path).is_empty()).count()
+}
+
+fn against(schema: &Value, value: &Value, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    validate(&Schema::parse(schema), value, path, Strictness::Declared, &mut causes);
+    causes
+}
+
+fn has_format(format: &str, value: &Value) -> bool {
+    match (format, value) {
+        ("date-time", Value::String(text)) => text.parse::<jiff::Timestamp>().is_ok(),
+        ("int32", Value::Number(number)) => number.as_i64().is_none_or(|number| i32::try_from(number).is_ok()),
+        ("ipv4", Value::String(text)) => text.parse::<std::net::Ipv4Addr>().is_ok(),
+        ("ipv6", Value::String(text)) => text.parse::<std::net::Ipv6Addr>().is_ok(),
+        ("uri", Value::String(text)) => url::Url::parse(text).is_ok(),
+        _ => true,
+    }
+}
+
+fn fits(kind: Kind, value: &Value) -> bool {
+    match kind {
+        Kind::Any => true,
+        Kind::Object => value.is_object(),
+        Kind::Array => value.is_array(),
+        Kind::String => value.is_string(),
+        Kind::Integer => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        Kind::Number => value.is_number(),
+        Kind::Boolean => value.is_boolean(),
+        Kind::IntOrString => value.is_string() || value.is_i64() || value.is_u64(),
+    }
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Any => "any",
+        Kind::Object => "object",
+        Kind::Array => "array",
+        Kind::String => "string",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+        Kind::IntOrString => "integer,string",
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+const LABEL_TEXT: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035_TEXT: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// What is wrong with an object's name.
+pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
+    if name.is_empty() {
+        return Some(Cause::required("metadata.name", "name or generateName is required"));
+    }
+    let (limit, right, text) = match rule {
+        NameRule::Subdomain => (253, name.split('.').all(is_label), SUBDOMAIN_TEXT),
+        NameRule::Label => (63, is_label(name), LABEL_TEXT),
+        NameRule::Label1035 => (63, is_label(name) && !name.starts_with(|c: char| c.is_ascii_digit()), LABEL_1035_TEXT),
+    };
+    let value = Value::from(name);
+    if name.len() > limit {
+        return Some(Cause::invalid("metadata.name", &value, &format!("must be no more than {limit} characters")));
+    }
+    (!right).then(|| Cause::invalid("metadata.name", &value, text))
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().copied().is_some_and(inner)
+        && bytes.last().copied().is_some_and(inner)
+        && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+}
+
+/// What is wrong with a map of labels.
+pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        let (prefix, word) = key.split_once('/').map_or((None, key.as_str()), |(prefix, word)| (Some(prefix), word));
+        let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
+        if !right {
+            causes.push(Cause::invalid(path, &Value::from(key.as_str()), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
+        }
+        if value.as_str().is_some_and(|text| !is_word(text)) {
+            causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
+        }
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}

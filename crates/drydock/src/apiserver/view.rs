@@ -1,0 +1,127 @@
+//! How objects are shown: in full, as metadata only, or as a table; always in the version that was asked for.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::error::{ApiError, Result};
+use super::registry::Served;
+
+/// The form a client asks for in its Accept header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Full,
+    Metadata,
+    Table,
+}
+
+impl Form {
+    /// The first form in the header that this server speaks.
+    pub(crate) fn negotiate(accept: &str) -> Result<Self> {
+        for offer in accept.split(',').map(str::trim).filter(|offer| !offer.is_empty()) {
+            let mut parts = offer.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            if !matches!(media, "application/json" | "application/*" | "*/*") {
+                continue;
+            }
+            match parts.find_map(|part| part.strip_prefix("as=")) {
+                None => return Ok(Self::Full),
+                Some("Table") => return Ok(Self::Table),
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::Metadata),
+                Some(_) => {}
+            }
+        }
+        if accept.is_empty() {
+            return Ok(Self::Full);
+        }
+        Err(ApiError::not_acceptable())
+    }
+}
+
+/// A form and a version.
+#[derive(Clone)]
+pub(crate) struct View {
+    served: Served,
+    form: Form,
+    api_version: String,
+}
+
+impl View {
+    pub(crate) fn new(served: Served, form: Form) -> Self {
+        let api_version = served.api_version();
+        Self { served, form, api_version }
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, object: &Value, now: Timestamp) -> Value {
+        match self.form {
+            Form::Full => self.versioned(object),
+            Form::Metadata => partial(object),
+            Form::Table => self.table(&[object], json!({}), now),
+        }
+    }
+
+    /// A list.
+    pub(crate) fn list(&self, items: &[Arc<Value>], metadata: Value, now: Timestamp) -> Value {
+        let resource = &self.served.resource;
+        match self.form {
+            Form::Full => {
+                let items: Vec<_> = items.iter().map(|item| self.item(item)).collect();
+                json!({"kind": resource.list_kind, "apiVersion": self.api_version, "metadata": metadata, "items": items})
+            }
+            Form::Metadata => {
+                let items: Vec<_> = items.iter().map(|item| partial(item)).collect();
+                json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
+            }
+            Form::Table => {
+                let items: Vec<&Value> = items.iter().map(|item| &**item).collect();
+                self.table(&items, metadata, now)
+            }
+        }
+    }
+
+    /// A bookmark: the kind and a resource version, nothing else.
+    pub(crate) fn bookmark(&self, revision: u64, initial_events_end: bool) -> Value {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_events_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        match self.form {
+            Form::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            _ => json!({"kind": self.served.resource.kind, "apiVersion": self.api_version, "metadata": metadata}),
+        }
+    }
+
+    fn versioned(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        if let Some(version) = object.get_mut("apiVersion") {
+            if *version != self.api_version.as_str() {
+                *version = self.api_version.clone().into();
+            }
+        }
+        object
+    }
+
+    /// Items of built-in lists do not repeat their kind; those of custom resources do.
+    fn item(&self, object: &Value) -> Value {
+        if self.served.resource.custom {
+            return self.versioned(object);
+        }
+        let members = object.as_object().into_iter().flatten();
+        let kept = members.filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
+        Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
+    }
+
+    fn table(&self, items: &[&Value], metadata: Value, now: Timestamp) -> Value {
+        super::table::table(&self.served, items, metadata, now)
+    }
+}
+
+/// Only the metadata of an object.
+pub(crate) fn partial(object: &Value) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+}

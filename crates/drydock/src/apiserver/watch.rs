@@ -1,0 +1,197 @@
+//! Watching: the changes of a collection, as they are committed.
+//!
+//! An idle watch sleeps until its resource changes; it wakes for nothing else but bookmarks and its end.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::error::{ApiError, Result};
+use super::read::at_most;
+use super::request::Call;
+use super::selector::Selector;
+use super::server::{Answer, Server};
+use super::store::Change;
+use super::view::View;
+use crate::Clock;
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long a watch lasts when the client does not say.
+const LASTS: Duration = Duration::from_secs(30 * 60);
+
+struct Watch {
+    server: Weak<Server>,
+    clock: Clock,
+    view: View,
+    resource: Arc<str>,
+    namespace: Option<String>,
+    selector: Selector,
+    changed: watch::Receiver<u64>,
+    /// Everything up to this revision was sent.
+    seen: u64,
+    ready: VecDeque<Value>,
+    bookmarks: bool,
+    next_bookmark: Timestamp,
+    ends: Timestamp,
+    over: bool,
+}
+
+impl Server {
+    /// `watch`.
+    pub(crate) fn watch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Answer> {
+        let selector = call.selector()?;
+        let asked = call.params.number("resourceVersion")?.filter(|revision| *revision > 0);
+        let stream_list = call.params.flag("sendInitialEvents");
+        let bookmarks = call.params.flag("allowWatchBookmarks");
+        if stream_list && call.params.get("resourceVersionMatch") != "NotOlderThan" {
+            return Err(ApiError::bad_request(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        let lasts =
+            call.params.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map_or(LASTS, Duration::from_secs);
+        let now = self.clock.now();
+        let resource = call.served.resource.id.clone();
+        let mut state = self.store.lock();
+        at_most(asked, &state)?;
+        let mut ready = VecDeque::new();
+        let mut over = false;
+        let seen = match asked {
+            Some(revision) if !stream_list => {
+                if revision < state.compacted() {
+                    ready.push_back(too_old(revision, state.compacted()));
+                    over = true;
+                }
+                revision
+            }
+            _ => {
+                let objects = state.list(&resource, call.namespace.as_deref()).map(|(_, object)| object);
+                let chosen = objects.filter(|object| selector.matches(object));
+                ready.extend(chosen.map(|object| event("ADDED", view.object(object, now))));
+                if stream_list && bookmarks {
+                    ready.push_back(event("BOOKMARK", view.bookmark(state.revision(), true)));
+                }
+                state.revision()
+            }
+        };
+        let watch = Watch {
+            server: Arc::downgrade(self),
+            clock: self.clock,
+            view: view.clone(),
+            changed: state.subscribe(&resource),
+            resource,
+            namespace: call.namespace.clone(),
+            selector,
+            seen,
+            ready,
+            bookmarks,
+            next_bookmark: now + BOOKMARK_EVERY,
+            ends: now + lasts,
+            over,
+        };
+        Ok(Answer::Watch(watch.into_stream()))
+    }
+}
+
+impl Watch {
+    fn into_stream(self) -> BoxStream<'static, Value> {
+        stream::unfold(self, |mut watch| async move {
+            loop {
+                if let Some(event) = watch.ready.pop_front() {
+                    return Some((event, watch));
+                }
+                if watch.over {
+                    return None;
+                }
+                watch.fetch();
+                if watch.ready.is_empty() && !watch.over {
+                    watch.sleep().await;
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// Takes what was committed since the last look.
+    fn fetch(&mut self) {
+        let Some(server) = self.server.upgrade() else {
+            self.over = true;
+            return;
+        };
+        self.changed.mark_unchanged();
+        let state = server.store.lock();
+        let Some(changes) = state.since(&self.resource, self.seen) else {
+            self.ready.push_back(too_old(self.seen, state.compacted()));
+            self.over = true;
+            return;
+        };
+        self.seen = state.revision();
+        drop(state);
+        for change in changes {
+            self.ready.extend(self.translate(&change));
+        }
+    }
+
+    /// What a change looks like through the selector.
+    fn translate(&self, change: &Change) -> Option<Value> {
+        if self.namespace.as_ref().is_some_and(|namespace| *namespace != change.id.1.namespace) {
+            return None;
+        }
+        let was = change.before.as_ref().is_some_and(|before| self.selector.matches(before));
+        let is = !change.deleted && self.selector.matches(&change.after);
+        let kind = match (was, is) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return None,
+        };
+        Some(event(kind, self.view.object(&change.after, self.clock.now())))
+    }
+
+    async fn sleep(&mut self) {
+        let (clock, next_bookmark, ends) = (self.clock, self.next_bookmark, self.ends);
+        let bookmark: Pin<Box<dyn Future<Output = ()> + Send>> =
+            if self.bookmarks { Box::pin(clock.sleep_until(next_bookmark)) } else { Box::pin(std::future::pending()) };
+        tokio::select! {
+            biased;
+            changed = self.changed.changed() => self.over = changed.is_err(),
+            () = clock.sleep_until(ends) => self.finish(),
+            () = bookmark => {
+                self.next_bookmark = clock.now() + BOOKMARK_EVERY;
+                self.bookmark();
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.fetch();
+        self.bookmark();
+        self.over = true;
+    }
+
+    fn bookmark(&mut self) {
+        if self.bookmarks && !self.over {
+            self.fetch();
+            let bookmark = event("BOOKMARK", self.view.bookmark(self.seen, false));
+            self.ready.push_back(bookmark);
+        }
+    }
+}
+
+/// Tells a client that slept too long to list again.
+fn too_old(asked: u64, compacted: u64) -> Value {
+    let message = format!("too old resource version: {asked} ({compacted})");
+    event("ERROR", ApiError::expired(message).to_status())
+}
+
+fn event(kind: &str, object: Value) -> Value {
+    json!({"type": kind, "object": object})
+}

@@ -1,0 +1,334 @@
+//! Writing: create and replace, and the steps every write goes through.
+//!
+//! A write is shaped (pruned, defaulted), completed with what the server owns (uid, generation, timestamps), checked,
+//! and committed if it changes anything. PUT, every kind of patch and the sub-resources end here.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::{ApiError, Cause, Result};
+use super::meta;
+use super::registry::api_version;
+use super::request::Call;
+use super::server::{Answer, Reply, Server};
+use super::store::{Key, State};
+use super::validate::{self, Strictness};
+
+/// How often a generated name is tried again when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+/// A write that was carried out, or would have been.
+pub(crate) struct Written {
+    pub(crate) object: Arc<Value>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Server {
+    /// `create`.
+    pub(crate) fn create(&self, call: &Call) -> Result<Reply> {
+        let object = call.object()?;
+        let mut state = self.store.lock();
+        let written = self.insert(&mut state, call, object)?;
+        Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings })
+    }
+
+    /// `update`: replaces an object.
+    pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
+        let object = call.object()?;
+        let mut state = self.store.lock();
+        let live = match self.live(&state, call) {
+            Ok(live) => live,
+            Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
+                let written = self.insert(&mut state, call, object)?;
+                return Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings });
+            }
+            Err(error) => return Err(error),
+        };
+        let written = self.replace(&mut state, call, &live, object)?;
+        Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
+    }
+
+    /// Stores a new object.
+    pub(crate) fn insert(&self, state: &mut State, call: &Call, mut object: Value) -> Result<Written> {
+        let resource = &call.served.resource;
+        let behaviour = resource.behaviour;
+        let mut warnings = self.shape(call, &mut object)?;
+        if !meta::field(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        self.check_namespace(state, call, &object)?;
+        let key = Key {
+            namespace: call.namespace.clone().unwrap_or_default(),
+            name: self.choose_name(state, call, &object)?,
+        };
+        let now = meta::seconds(self.clock.now());
+        let metadata = meta::metadata(&mut object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields"] {
+            metadata.shift_remove(field);
+        }
+        metadata.insert("name".into(), key.name.clone().into());
+        meta::set(metadata, "namespace", call.namespace.as_deref().map(Value::from));
+        metadata.insert("uid".into(), self.seed.uid().into());
+        metadata.insert("creationTimestamp".into(), now.into());
+        if behaviour.generation {
+            metadata.insert("generation".into(), 1.into());
+        }
+        if call.served.has("status") && !behaviour.status_on_create {
+            meta::members(&mut object).shift_remove("status");
+        }
+        call.served.version().schema.fill(&mut object);
+        (behaviour.prepare)(&mut object, state);
+        warnings.extend(self.check(call, &object, None)?);
+        if state.get(&resource.id, &key).is_some() {
+            return Err(ApiError::already_exists(resource, &key.name));
+        }
+        self.stamp_version(call, &mut object);
+        if call.dry_run() {
+            return Ok(Written { object: Arc::new(object), warnings });
+        }
+        let object = self.put(state, call.author(), (resource.id.clone(), key), object);
+        Ok(Written { object, warnings })
+    }
+
+    /// Replaces the live state of an object by a new one, as far as the client may.
+    pub(crate) fn replace(&self, state: &mut State, call: &Call, live: &Arc<Value>, mut new: Value) -> Result<Written> {
+        let resource = &call.served.resource;
+        let mut warnings = self.shape(call, &mut new)?;
+        self.check_identity(call, live, &new)?;
+        self.restore(call, live, &mut new);
+        call.served.version().schema.fill(&mut new);
+        (resource.behaviour.prepare_update)(&mut new, live);
+        if resource.behaviour.generation {
+            let bump = i64::from(desired_state_changed(call, live, &new));
+            meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
+        }
+        warnings.extend(self.check(call, &new, Some(live))?);
+        self.stamp_version(call, &mut new);
+        if new == **live {
+            return Ok(Written { object: live.clone(), warnings });
+        }
+        if call.dry_run() {
+            return Ok(Written { object: Arc::new(new), warnings });
+        }
+        let id = (resource.id.clone(), Key { namespace: meta::namespace(live).into(), name: meta::name(live).into() });
+        let object = self.put(state, call.author(), id.clone(), new);
+        // The last finalizer of an object that is being deleted was taken away.
+        if is_finished(&object) {
+            let gone = self.remove(state, call.author(), id).unwrap_or(object);
+            return Ok(Written { object: gone, warnings });
+        }
+        Ok(Written { object, warnings })
+    }
+
+    /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
+    fn shape(&self, call: &Call, object: &mut Value) -> Result<Vec<String>> {
+        let resource = &call.served.resource;
+        let expected = call.served.api_version();
+        let sent = meta::text(object, "/apiVersion");
+        if !sent.is_empty() && sent != expected {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({sent}) does not match the expected API version ({expected})"
+            )));
+        }
+        let kind = meta::text(object, "/kind");
+        if !kind.is_empty() && kind != resource.kind {
+            return Err(ApiError::bad_request(format!(
+                "the kind in the data ({kind}) does not match the expected kind ({})",
+                resource.kind
+            )));
+        }
+        let members = meta::members(object);
+        members.insert("apiVersion".into(), expected.into());
+        members.insert("kind".into(), resource.kind.clone().into());
+        let schema = &call.served.version().schema;
+        if !resource.custom {
+            schema.drop_nulls(object);
+        }
+        let mut dropped = Vec::new();
+        schema.prune(object, "", &mut dropped);
+        let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
+        match call.params.get("fieldValidation") {
+            "Strict" if !unknown.is_empty() => Err(ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                unknown.join(", "),
+                kind = resource.kind,
+                version = call.served.version().name,
+            ))),
+            "Ignore" => Ok(Vec::new()),
+            _ => Ok(unknown),
+        }
+    }
+
+    /// All rules an object must obey. Returns warnings.
+    fn check(&self, call: &Call, object: &Value, old: Option<&Value>) -> Result<Vec<String>> {
+        let resource = &call.served.resource;
+        let version = call.served.version();
+        let mut causes = Vec::new();
+        if old.is_none() {
+            causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
+        }
+        validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
+        let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
+        validate::validate(&version.schema, object, "", strictness, &mut causes);
+        // Rules over values make no sense on an object of the wrong shape.
+        if causes.is_empty() {
+            (resource.behaviour.check)(object, &mut causes);
+            if let Some(old) = old {
+                (resource.behaviour.check_update)(old, object, &mut causes);
+            }
+            if let Some(rules) = &version.rules {
+                causes.extend(cel_causes(rules, object, old));
+            }
+        }
+        if causes.is_empty() { Ok(Vec::new()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+    }
+
+    /// The namespace must exist, and not be on its way out.
+    fn check_namespace(&self, state: &State, call: &Call, object: &Value) -> Result<()> {
+        let resource = &call.served.resource;
+        let Some(namespace) = &call.namespace else {
+            return if resource.namespaced {
+                Err(ApiError::bad_request("an empty namespace may not be set during creation"))
+            } else {
+                Ok(())
+            };
+        };
+        let sent = meta::namespace(object);
+        if !sent.is_empty() && sent != namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let key = Key { namespace: String::new(), name: namespace.clone() };
+        let Some(owner) = self.stored("namespaces") else { return Ok(()) };
+        match state.get("namespaces", &key) {
+            None => Err(ApiError::not_found(&owner.resource, namespace)),
+            Some(found) if meta::deleting(found) => {
+                let why =
+                    format!("unable to create new content in namespace {namespace} because it is being terminated");
+                Err(ApiError::forbidden(resource, meta::name(object), &why))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The name in the path, in the object, or a generated one.
+    fn choose_name(&self, state: &State, call: &Call, object: &Value) -> Result<String> {
+        let sent = meta::name(object);
+        if !call.name.is_empty() && !sent.is_empty() && call.name != sent {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({sent}) does not match the name on the URL ({})",
+                call.name
+            )));
+        }
+        let given = if sent.is_empty() { &call.name } else { sent };
+        let prefix = meta::field(object, "generateName");
+        if !given.is_empty() || prefix.is_empty() {
+            return Ok(given.to_owned());
+        }
+        let namespace = call.namespace.clone().unwrap_or_default();
+        let head: String = prefix.chars().take(58).collect();
+        let mut key = Key { namespace, name: String::new() };
+        for _ in 0..NAME_ATTEMPTS {
+            key.name = format!("{head}{}", self.seed.suffix(5));
+            if state.get(&call.served.resource.id, &key).is_none() {
+                break;
+            }
+        }
+        Ok(key.name)
+    }
+
+    /// An update must mean the object that is there.
+    fn check_identity(&self, call: &Call, live: &Value, new: &Value) -> Result<()> {
+        let resource = &call.served.resource;
+        let name = meta::name(live);
+        let sent = meta::name(new);
+        if sent != name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({sent}) does not match the name on the URL ({name})"
+            )));
+        }
+        if !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let (uid, live_uid) = (meta::uid(new), meta::uid(live));
+        if !uid.is_empty() && uid != live_uid {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
+            return Err(ApiError::conflict(resource, name, &why));
+        }
+        let version = meta::field(new, "resourceVersion");
+        if !version.is_empty() && version != meta::field(live, "resourceVersion") {
+            return Err(ApiError::modified(resource, name));
+        }
+        Ok(())
+    }
+
+    /// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
+    fn restore(&self, call: &Call, live: &Value, new: &mut Value) {
+        if call.subresource == "status" {
+            let status = new.get("status").cloned();
+            *new = live.clone();
+            meta::set(meta::members(new), "status", status);
+            return;
+        }
+        let metadata = meta::metadata(new);
+        for field in [
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "generateName",
+        ] {
+            meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
+        }
+        metadata.shift_remove("selfLink");
+        if call.served.has("status") {
+            meta::set(meta::members(new), "status", live.get("status").cloned());
+        }
+    }
+
+    /// Objects are stored in one version, whichever they came in.
+    fn stamp_version(&self, call: &Call, object: &mut Value) {
+        let resource = &call.served.resource;
+        if let Some(storage) = resource.storage() {
+            let version = api_version(&resource.group, &storage.name);
+            meta::members(object).insert("apiVersion".into(), version.into());
+        }
+    }
+}
+
+/// Whether anything outside metadata and status differs.
+fn desired_state_changed(call: &Call, live: &Value, new: &Value) -> bool {
+    let ignored = |key: &str| match key {
+        "metadata" | "apiVersion" | "kind" => true,
+        "status" => call.served.has("status"),
+        _ => false,
+    };
+    let part = |object: &Value| -> Vec<(String, Value)> {
+        let members = object.as_object().into_iter().flatten().filter(|(key, _)| !ignored(key));
+        let mut members: Vec<_> = members.map(|(key, value)| (key.clone(), value.clone())).collect();
+        members.sort_by(|one, other| one.0.cmp(&other.0));
+        members
+    };
+    part(live) != part(new)
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+pub(crate) fn is_finished(object: &Value) -> bool {
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    meta::deleting(object)
+        && meta::finalizers(object).is_empty()
+        && grace == 0
+        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+fn cel_causes(rules: &kube_cel::CompiledSchema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Err(errors) = kube_cel::validate_compiled(rules, object, old) else { return Vec::new() };
+    errors.into_vec().iter().map(|error| Cause::invalid(error.field_path.clone(), &json!({}), &error.message)).collect()
+}

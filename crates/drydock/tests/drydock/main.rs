@@ -1,0 +1,3 @@
+//! Drydock's tests against its public face: one binary, one module per part.
+
+mod apiserver;
