@@ -5,6 +5,7 @@
 
 pub mod apiserver;
 pub mod clock;
+pub mod cluster;
 pub mod controllers;
 pub mod gateway;
 pub mod names;
@@ -15,5 +16,6 @@ pub mod seed;
 pub mod telemetry;
 
 pub use clock::Clock;
+pub use cluster::{Cluster, Options};
 pub use net::{Net, Wire};
 pub use seed::Seed;

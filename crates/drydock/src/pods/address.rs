@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first and last host number of the range: .0.1 is the node's own, the highest is the broadcast address.
+/// The first and last host number of the range: .0.1 is the node, and from .254.0 on live gateways.
 const FIRST: u16 = 2;
-const LAST: u16 = u16::MAX - 1;
+const LAST: u16 = 0xfdff;
 
 #[derive(Default)]
 struct State {

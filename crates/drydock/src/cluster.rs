@@ -1,0 +1,211 @@
+//! The cluster put together: API server, controllers, pods, names, gateway and proxy on one clock and one network.
+//!
+//! Nothing is decided here. Each part gets a client with a name of its own, so that the request log tells them apart,
+//! and all of it ends when the [`Cluster`] is dropped.
+
+use std::io;
+use std::net::SocketAddr;
+
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::core::TypeMeta;
+use kube::discovery::{self, Scope};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::apiserver::ApiServer;
+use crate::controllers;
+use crate::gateway::Gateway;
+use crate::names::Names;
+use crate::pods::{self, PodOptions, Programs};
+use crate::proxy::{Mesh, Proxy};
+use crate::telemetry::Telemetry;
+use crate::{Clock, Net, Seed, Wire};
+
+/// What a cluster is made of.
+#[derive(Clone)]
+pub struct Options {
+    /// Where everything that looks random comes from: uids, name suffixes, jitter.
+    pub seed: u64,
+    /// The cluster's time.
+    pub clock: Clock,
+    /// What carries the bytes between pods, gateway and clients.
+    pub wire: Wire,
+    /// Which image runs which program.
+    pub programs: Programs,
+    /// How pods behave in time.
+    pub pods: PodOptions,
+}
+
+impl Options {
+    /// A cluster on real sockets whose clock shows `epoch` now and runs `speed` times as fast as the runtime's.
+    pub fn scaled(epoch: Timestamp, speed: u32) -> Self {
+        Self {
+            seed: 1,
+            clock: Clock::starting_at(epoch, speed),
+            wire: Wire::Loopback,
+            programs: Programs::built_in(),
+            pods: PodOptions::default(),
+        }
+    }
+
+    /// A cluster without sockets, for a runtime whose time is paused; its story begins at a fixed moment.
+    pub fn paused() -> Self {
+        let epoch = Timestamp::from_second(1_735_689_600).unwrap_or(Timestamp::UNIX_EPOCH);
+        Self { wire: Wire::Memory, ..Self::scaled(epoch, 1) }
+    }
+}
+
+/// Why a cluster did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An object that every cluster has could not be written.
+    #[error("cannot write the cluster's own objects")]
+    Objects(#[from] kube::Error),
+    /// No port for the resolving proxy.
+    #[error("cannot listen on loopback")]
+    Listen(#[from] io::Error),
+}
+
+/// Why manifests were not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Not YAML.
+    #[error("cannot parse the manifests")]
+    Yaml(#[from] serde_saphyr::Error),
+    /// A document that is no Kubernetes object.
+    #[error("document {0} is not a Kubernetes object: it needs apiVersion, kind and metadata.name")]
+    NotAnObject(usize),
+    /// Refused by the API server.
+    #[error("{kind} {name} was not applied")]
+    Refused {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// What the server said.
+        source: Box<kube::Error>,
+    },
+}
+
+/// A running cluster.
+pub struct Cluster {
+    api: ApiServer,
+    clock: Clock,
+    net: Net,
+    names: Names,
+    mesh: Mesh,
+    proxy: Option<Proxy>,
+    _gateway: Gateway,
+    _tasks: Vec<JoinSet<()>>,
+}
+
+impl Cluster {
+    /// Starts every part. Must be called inside a tokio runtime.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let Options { seed, clock, wire, programs, pods } = options;
+        let seed = Seed::new(seed);
+        let net = Net::new(wire);
+        let api = ApiServer::start(clock, seed.clone());
+        let controllers = controllers::start(&api.client("kube-controller-manager"), clock);
+        let kubelet = pods::start(&api.client("kubelet"), clock, &net, &seed.fork("pods"), programs, pods);
+        let names = Names::start(&api.client("names"), net.clone());
+        let gateway = Gateway::start(api.client("gateway"), names.clone(), clock).await?;
+        let mesh = Mesh::new(names.clone(), Telemetry::new("istio-system", "drydock-mesh"));
+        let proxy = match wire {
+            Wire::Loopback => Some(Proxy::start(mesh.clone()).await?),
+            Wire::Memory => None,
+        };
+        names.synced().await;
+        Ok(Self { api, clock, net, names, mesh, proxy, _gateway: gateway, _tasks: vec![controllers, kubelet] })
+    }
+
+    /// A client whose requests are logged under a name.
+    pub fn client(&self, user: &str) -> Client {
+        self.api.client(user)
+    }
+
+    /// The API server.
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// The virtual network.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// Cluster DNS.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The sidecar that sends requests to names and counts them.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// The cluster's time.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The resolving HTTP forward proxy on loopback; there is none where there are no sockets.
+    pub fn proxy_address(&self) -> Option<SocketAddr> {
+        self.proxy.as_ref().map(Proxy::address)
+    }
+
+    /// What to put into `http_proxy`, for commands that live in a namespace.
+    pub fn proxy_url(&self, namespace: &str) -> Option<String> {
+        self.proxy.as_ref().map(|proxy| proxy.url(namespace))
+    }
+
+    /// Serves the API as plain HTTP for kubectl, and answers with the address that was bound.
+    pub async fn serve(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        self.api.serve(address).await
+    }
+
+    /// Server-side apply of a multi-document YAML, document by document, as `kubectl apply --server-side` does.
+    pub async fn apply(&self, yaml: &str) -> Result<Vec<DynamicObject>, ApplyError> {
+        let client = self.client("kubectl");
+        let documents: Vec<Value> = serde_saphyr::from_multiple(yaml)?;
+        let mut applied = Vec::new();
+        for (index, document) in documents.into_iter().enumerate() {
+            if document.is_null() {
+                continue;
+            }
+            let object: DynamicObject =
+                serde_json::from_value(document).map_err(|_| ApplyError::NotAnObject(index + 1))?;
+            let (Some(types), Some(name)) = (object.types.clone(), object.metadata.name.clone()) else {
+                return Err(ApplyError::NotAnObject(index + 1));
+            };
+            let result = apply(&client, &types, &name, &object).await;
+            applied.push(result.map_err(|source| ApplyError::Refused {
+                kind: types.kind,
+                name,
+                source: Box::new(source),
+            })?);
+        }
+        Ok(applied)
+    }
+}
+
+async fn apply(client: &Client, types: &TypeMeta, name: &str, object: &DynamicObject) -> kube::Result<DynamicObject> {
+    let (resource, scope) = resource(client, types).await?;
+    let api: Api<DynamicObject> = match scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => {
+            let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    };
+    api.patch(name, &PatchParams::apply("kubectl"), &Patch::Apply(object)).await
+}
+
+async fn resource(client: &Client, types: &TypeMeta) -> kube::Result<(ApiResource, Scope)> {
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let kind = GroupVersionKind::gvk(group, version, &types.kind);
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await?;
+    Ok((resource, capabilities.scope))
+}
