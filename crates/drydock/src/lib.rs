@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod names;
 pub mod net;
 pub mod pods;
+pub mod prometheus;
 pub mod proxy;
 pub mod seed;
 pub mod telemetry;
