@@ -1,10 +1,11 @@
-//! The cluster put together: API server, controllers, pods, names, gateway and proxy on one clock and one network.
+//! The cluster put together: API server, controllers, pods, names, gateway, mesh and Prometheus on one clock and one
+//! network.
 //!
 //! Nothing is decided here. Each part gets a client with a name of its own, so that the request log tells them apart,
 //! and all of it ends when the [`Cluster`] is dropped.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
@@ -13,15 +14,20 @@ use kube::discovery::{self, Scope};
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::apiserver::ApiServer;
 use crate::controllers;
 use crate::gateway::Gateway;
 use crate::names::Names;
 use crate::pods::{self, PodOptions, Programs};
-use crate::proxy::{Mesh, Proxy};
+use crate::prometheus::{self, Prometheus, Target};
+use crate::proxy::{self, Mesh, Proxy};
 use crate::telemetry::Telemetry;
 use crate::{Clock, Net, Seed, Wire};
+
+/// Where the mesh shows its counters, in the corner of the pod network that no pod uses.
+const MESH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 255, 2)), 15020);
 
 /// What a cluster is made of.
 #[derive(Clone)]
@@ -36,6 +42,8 @@ pub struct Options {
     pub programs: Programs,
     /// How pods behave in time.
     pub pods: PodOptions,
+    /// How often is scraped, and what besides the cluster itself.
+    pub prometheus: prometheus::Options,
 }
 
 impl Options {
@@ -47,6 +55,7 @@ impl Options {
             wire: Wire::Loopback,
             programs: Programs::built_in(),
             pods: PodOptions::default(),
+            prometheus: prometheus::Options::default(),
         }
     }
 
@@ -63,8 +72,8 @@ pub enum StartError {
     /// An object that every cluster has could not be written.
     #[error("cannot write the cluster's own objects")]
     Objects(#[from] kube::Error),
-    /// No port for the resolving proxy.
-    #[error("cannot listen on loopback")]
+    /// No address for Prometheus, the mesh or the resolving proxy.
+    #[error("cannot listen on the cluster's own addresses")]
     Listen(#[from] io::Error),
 }
 
@@ -98,13 +107,15 @@ pub struct Cluster {
     mesh: Mesh,
     proxy: Option<Proxy>,
     _gateway: Gateway,
+    _prometheus: Prometheus,
+    _counters: AbortOnDropHandle<()>,
     _tasks: Vec<JoinSet<()>>,
 }
 
 impl Cluster {
     /// Starts every part. Must be called inside a tokio runtime.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { seed, clock, wire, programs, pods } = options;
+        let Options { seed, clock, wire, programs, pods, mut prometheus } = options;
         let seed = Seed::new(seed);
         let net = Net::new(wire);
         let api = ApiServer::start(clock, seed.clone());
@@ -117,8 +128,23 @@ impl Cluster {
             Wire::Loopback => Some(Proxy::start(mesh.clone()).await?),
             Wire::Memory => None,
         };
+        let counters = proxy::serve_router(&net, MESH, mesh.telemetry().router()).await?;
+        prometheus.targets.push(Target::new("mesh", MESH, "/stats/prometheus"));
+        let prometheus = Prometheus::start(names.clone(), clock, prometheus).await?;
+        Prometheus::publish(&api.client("prometheus"), "istio-system").await?;
         names.synced().await;
-        Ok(Self { api, clock, net, names, mesh, proxy, _gateway: gateway, _tasks: vec![controllers, kubelet] })
+        Ok(Self {
+            api,
+            clock,
+            net,
+            names,
+            mesh,
+            proxy,
+            _gateway: gateway,
+            _prometheus: prometheus,
+            _counters: counters,
+            _tasks: vec![controllers, kubelet],
+        })
     }
 
     /// A client whose requests are logged under a name.

@@ -132,8 +132,7 @@ fn ports(service: &Service, pod: &Pod) -> Vec<PortKey> {
 
 fn target_port(port: &ServicePort, pod: &Pod) -> Option<i32> {
     match &port.target_port {
-        None => Some(port.port),
-        Some(IntOrString::Int(0)) => Some(port.port),
+        None | Some(IntOrString::Int(0)) => Some(port.port),
         Some(IntOrString::Int(number)) => Some(*number),
         Some(IntOrString::String(name)) => {
             let spec = pod.spec.as_ref()?;

@@ -178,7 +178,7 @@ mod tests {
     async fn a_key_waits_once_and_comes_back_on_its_timer() {
         let seen = recorded(0, &["a", "b", "a"]).await;
         let names: Vec<_> = seen.iter().map(|(at, name)| (at / 1000, name.as_str())).collect();
-        assert_eq!(names, [(0, "a"), (0, "b"), (10, "a"), (10, "b")]);
+        assert_eq!(names, [(0, "a"), (0, "b"), (10, "a"), (10, "b"), (20, "a")]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -151,7 +151,7 @@ fn expand(value: &str, known: &BTreeMap<String, String>) -> String {
         } else if let Some((name, after)) = after.strip_prefix("$(").and_then(|after| after.split_once(')')) {
             match known.get(name) {
                 Some(value) => out.push_str(value),
-                None => out.push_str(&format!("$({name})")),
+                None => out.extend(["$(", name, ")"]),
             }
             rest = after;
         } else {

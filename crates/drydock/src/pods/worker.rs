@@ -124,7 +124,7 @@ impl Worker {
             }
             self.advance().await;
             while let Ok(signal) = self.signals.try_recv() {
-                self.handle(signal);
+                self.handle(&signal);
             }
             // A container that ended at once may be due again; its steps come before the status is worth writing.
             if !self.is_due() {
@@ -135,7 +135,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 changed = self.pod.changed() => if changed.is_err() { return },
-                Some(signal) = self.signals.recv() => self.handle(signal),
+                Some(signal) = self.signals.recv() => self.handle(&signal),
                 () = async { clock.sleep_until(next.unwrap_or_default()).await }, if next.is_some() => {}
             }
         }
@@ -240,7 +240,7 @@ impl Worker {
         container.run = Some(run);
     }
 
-    fn handle(&mut self, signal: Signal) {
+    fn handle(&mut self, signal: &Signal) {
         let now = self.site.clock.now();
         let always = self.restarts();
         let name = self.pod.borrow().name_any();
@@ -248,11 +248,11 @@ impl Worker {
         if container.runs != signal.run || container.run.is_none() {
             return;
         }
-        match signal.news {
+        match &signal.news {
             News::Found(Finding::Started) => container.shown.started = true,
-            News::Found(Finding::Ready(ready)) => container.shown.ready = ready,
+            News::Found(Finding::Ready(ready)) => container.shown.ready = *ready,
             News::Found(Finding::Unhealthy) => container.end(KILLED, now, always, &name),
-            News::Exited(code) => container.end(code, now, always, &name),
+            News::Exited(code) => container.end(*code, now, always, &name),
         }
     }
 

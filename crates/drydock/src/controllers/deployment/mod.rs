@@ -42,10 +42,10 @@ impl Family {
         self.new.iter().chain(&self.old)
     }
 
-    fn update(&mut self, set: Arc<ReplicaSet>) {
+    fn update(&mut self, set: &Arc<ReplicaSet>) {
         for member in self.new.iter_mut().chain(&mut self.old) {
             if member.metadata.uid == set.metadata.uid {
-                member.clone_from(&set);
+                member.clone_from(set);
             }
         }
     }
@@ -122,7 +122,7 @@ impl DeploymentController {
             {
                 let patch = json!({"metadata": {"annotations": annotations}, "spec": {"minReadySeconds": min_ready.unwrap_or(0)}});
                 let set = self.replica_sets.merge(&Key::of(new.as_ref()), &patch).await?;
-                family.update(set);
+                family.update(&set);
             }
             return Ok(Deed::None);
         }
@@ -160,7 +160,7 @@ impl DeploymentController {
             let annotations = revision::size_annotations(deployment);
             let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}});
             let set = self.replica_sets.merge(&Key::of(replica_set.as_ref()), &patch).await?;
-            family.update(set);
+            family.update(&set);
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl DeploymentController {
         for set in stale {
             let patch = json!({"metadata": {"annotations": revision::size_annotations(deployment)}});
             let set = self.replica_sets.merge(&Key::of(set.as_ref()), &patch).await?;
-            family.update(set);
+            family.update(&set);
         }
         Ok(())
     }

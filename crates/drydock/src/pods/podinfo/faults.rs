@@ -115,18 +115,18 @@ mod tests {
     #[test]
     fn environment_wins() {
         let env = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
-        assert_eq!(Faults::of("6.0.2-err50", &env("DRYDOCK_ERRORS", "5")).errors, 5.0);
+        assert_eq!(Faults::of("6.0.2-err50", &env("DRYDOCK_ERRORS", "5")), Faults { errors: 5.0, ..Faults::default() });
         assert!(Faults::of("6.0.2", &env("DRYDOCK_CRASH", "1")).crash);
         assert!(!Faults::of("6.0.2-crash", &env("DRYDOCK_CRASH", "0")).crash);
     }
 
     #[test]
     fn failures_are_spread_evenly() {
-        for errors in [0.0, 1.0, 5.0, 50.0, 100.0] {
-            let faults = Faults { errors, ..Faults::default() };
+        for errors in [0_u8, 1, 5, 50, 100] {
+            let faults = Faults { errors: errors.into(), ..Faults::default() };
             for start in [0, 37] {
                 let failed = (start..start + 200).filter(|request| faults.fails(*request)).count();
-                assert_eq!(failed as f64, errors * 2.0, "{errors} % from {start}");
+                assert_eq!(failed, usize::from(errors) * 2, "{errors} % from {start}");
             }
         }
     }
