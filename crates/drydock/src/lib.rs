@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cluster;
 pub mod controllers;
 pub mod gateway;
+pub mod load;
 pub mod names;
 pub mod net;
 pub mod pods;
