@@ -30,6 +30,29 @@ pub use status::{CanaryStatus, Condition, ConditionStatus, DECISIONS_KEPT, Phase
 use crate::field::{self, FieldError};
 use crate::number;
 
+/// Every router a Canary may name, built or not.
+pub const PROVIDERS: [&str; 19] = [
+    "apisix",
+    "appmesh",
+    "appmesh:v1beta2",
+    "contour",
+    "gatewayapi:v1",
+    "gatewayapi:v1beta1",
+    "gloo",
+    "istio",
+    "knative",
+    "kubernetes",
+    "kuma",
+    "linkerd",
+    "nginx",
+    "osm",
+    "skipper",
+    "smi:v1alpha1",
+    "smi:v1alpha2",
+    "smi:v1alpha3",
+    "traefik",
+];
+
 /// What to roll out and how.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(

@@ -10,6 +10,7 @@
 //! | [`crds`] | the CRDs of the three kinds |
 //! | [`duration`], [`number`] | how Go reads and prints durations and numbers |
 //! | [`field`] | field paths, and the error that names one |
+//! | [`validate`] | what is wrong with an object, and what to do |
 //! | [`foreign`] | other projects' objects; fields that are not known here are kept |
 
 pub mod alert_provider;
@@ -21,6 +22,7 @@ pub mod foreign;
 pub mod metric_template;
 pub mod number;
 mod time;
+pub mod validate;
 
 pub use alert_provider::AlertProvider;
 pub use canary::{Canary, CanarySpec, CanaryStatus, Phase};

@@ -4,30 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 use super::schema::{Schema, choice, flag, integer, list, number, object, text, text_map, time};
 use super::{Kind, analysis, column, conditions, service};
-use crate::canary::{DECISIONS_KEPT, Phase};
-
-/// Routers a Canary may name.
-const PROVIDERS: [&str; 19] = [
-    "apisix",
-    "appmesh",
-    "appmesh:v1beta2",
-    "contour",
-    "gatewayapi:v1",
-    "gatewayapi:v1beta1",
-    "gloo",
-    "istio",
-    "knative",
-    "kubernetes",
-    "kuma",
-    "linkerd",
-    "nginx",
-    "osm",
-    "skipper",
-    "smi:v1alpha1",
-    "smi:v1alpha2",
-    "smi:v1alpha3",
-    "traefik",
-];
+use crate::canary::{DECISIONS_KEPT, PROVIDERS, Phase};
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Kind {
@@ -64,10 +41,7 @@ fn spec() -> Schema {
             "progressDeadlineSeconds",
             number("How long a workload may take to become ready, in seconds (default 600)."),
         )
-        .field(
-            "targetRef",
-            reference("The workload whose changes are rolled out.", &["DaemonSet", "Deployment", "Service"]),
-        )
+        .field("targetRef", target())
         .field("autoscalerRef", autoscaler())
         .field("ingressRef", reference("Ingress, for the NGINX and Skipper routers.", &["Ingress"]))
         .field("routeRef", reference("Route, for the APISIX router.", &["ApisixRoute"]))
@@ -124,8 +98,13 @@ fn reference(description: &str, kinds: &[&str]) -> Schema {
     object(description)
         .field("apiVersion", text("API group and version."))
         .field("kind", choice("Kind.", kinds))
-        .field("name", text("Name.").length(1, 253))
+        .field("name", text("Name."))
         .required(&["apiVersion", "kind", "name"])
+}
+
+fn target() -> Schema {
+    reference("The workload whose changes are rolled out.", &["DaemonSet", "Deployment", "Service"])
+        .field("name", text("Name.").length(1, 253))
 }
 
 fn autoscaler() -> Schema {

@@ -127,7 +127,7 @@ fn mirror() -> Schema {
         .field("port", port())
         .required(&["name"])
         .rule("self.group != '' || self.kind != 'Service' || has(self.port)", "a Service needs its port");
-    object("").field("backendRef", backend).required(&["backendRef"])
+    object("").field("backendRef", backend)
 }
 
 fn cors_policy() -> Schema {
