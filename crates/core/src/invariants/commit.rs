@@ -1,0 +1,137 @@
+//! The same rules, over what was really written: every commit is a step from one scene to the next.
+//!
+//! A scene is plain data that a test can fill from a model, from an API server's commit hook or from a watch. A commit
+//! changes one object, so between two scenes either traffic moved, or pods, or the status.
+
+use seaway_api::canary::{CanaryStatus, Phase};
+
+use super::Violation;
+use crate::intent;
+use crate::plan::Plan;
+use crate::split::{Split, Variant};
+use crate::status::ROLLING_BACK;
+
+/// Everything about one canary that the rules speak of, after one commit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scene {
+    /// The stored status.
+    pub status: CanaryStatus,
+    /// What the route names, if there is one.
+    pub split: Option<Split>,
+    /// The primary workload.
+    pub primary: Option<Pods>,
+    /// The user's workload.
+    pub target: Option<Pods>,
+    /// Whose pods the apex Service selects.
+    pub apex: Option<Variant>,
+}
+
+/// One workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pods {
+    /// Replicas asked for.
+    pub replicas: u32,
+    /// Pods that answer.
+    pub ready: u32,
+    /// Hash of the revision in its pod template.
+    pub revision: String,
+}
+
+/// Checks the step from one scene to the next.
+pub fn check(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> {
+    traffic(plan, before, after)?;
+    pods(before, after)?;
+    primary(plan, before, after)?;
+    apex(before, after)?;
+    failure(before, after)
+}
+
+fn ready(pods: Option<&Pods>) -> bool {
+    pods.is_some_and(|pods| pods.ready > 0)
+}
+
+/// I1, I9: a rising weight meets a ready pod, and the canary's rises only to what the stored status says.
+fn traffic(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> {
+    let (Some(to), true) = (after.split, before.split != after.split) else { return Ok(()) };
+    let rises = |variant| to.weight(variant) > before.split.map_or(0, |from| from.weight(variant));
+    for (variant, pods) in [(Variant::Primary, &after.primary), (Variant::Canary, &after.target)] {
+        if rises(variant) && !ready(pods.as_ref()) {
+            return Err(Violation::new("I1", format!("{variant} got {} % with no ready pod", to.weight(variant))));
+        }
+    }
+    let stored = intent::intent(plan, &after.status).split == Some(to);
+    if rises(Variant::Canary) && !stored && ready(after.primary.as_ref()) {
+        let weight = to.weight(Variant::Canary);
+        return Err(Violation::new("I9", format!("the canary got {weight} % and the status does not say so")));
+    }
+    Ok(())
+}
+
+/// I1: no backend is scaled to nothing while the route names it.
+fn pods(before: &Scene, after: &Scene) -> Result<(), Violation> {
+    let sides = [(Variant::Primary, &before.primary, &after.primary), (Variant::Canary, &before.target, &after.target)];
+    for (variant, old, new) in sides {
+        let stopped =
+            old.as_ref().is_some_and(|pods| pods.replicas > 0) && new.as_ref().is_none_or(|pods| pods.replicas == 0);
+        let weight = after.split.map_or(0, |split| split.weight(variant));
+        if stopped && weight > 0 {
+            return Err(Violation::new("I1", format!("{variant} was stopped while it had {weight} %")));
+        }
+    }
+    Ok(())
+}
+
+/// I3, I4: the primary changes to what the stored status promotes, or back to what it had promoted before.
+fn primary(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> {
+    let (Some(old), Some(new)) = (&before.primary, &after.primary) else { return Ok(()) };
+    if old.revision == new.revision {
+        return Ok(());
+    }
+    let status = &after.status;
+    let allowed = match status.phase {
+        Phase::Unset | Phase::Initializing => true,
+        Phase::Promoting | Phase::Finalising if status.is_true(ROLLING_BACK) => {
+            new.revision == status.last_promoted_spec
+        }
+        Phase::Promoting => new.revision == status.last_applied_spec,
+        _ => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    let text = format!("the primary of {} got {} in phase {}", plan.key(), new.revision, status.phase);
+    Err(Violation::new("I3", text))
+}
+
+/// I5: the apex moves only to a side that answers, unless nobody does.
+fn apex(before: &Scene, after: &Scene) -> Result<(), Violation> {
+    if before.apex == after.apex {
+        return Ok(());
+    }
+    let (primary, target) = (ready(after.primary.as_ref()), ready(after.target.as_ref()));
+    match after.apex {
+        Some(Variant::Primary) if !primary => Err(Violation::new("I5", "the apex points to a primary without pods")),
+        Some(Variant::Canary) if !target => Err(Violation::new("I5", "the apex points to a target without pods")),
+        _ => Ok(()),
+    }
+}
+
+/// I4: `Failed` is written when everything is back.
+fn failure(before: &Scene, after: &Scene) -> Result<(), Violation> {
+    if before.status.phase == Phase::Failed || after.status.phase != Phase::Failed || after.status.canary_weight > 0 {
+        return Ok(());
+    }
+    if after.split != Some(Split::primary_only()) {
+        return Err(Violation::new("I4", "failed while the canary still has traffic"));
+    }
+    if after.target.as_ref().is_some_and(|target| target.replicas > 0) {
+        return Err(Violation::new("I4", "failed while the canary still runs"));
+    }
+    let promoted = &after.status.last_promoted_spec;
+    match &after.primary {
+        Some(primary) if primary.revision != *promoted => {
+            Err(Violation::new("I4", format!("failed while the primary runs {}", primary.revision)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,181 @@
+//! The primary takes over the analysed revision, then all traffic, then the canary goes to sleep.
+//!
+//! The intent (`Promoting`) is stored before the primary is touched, so a crash in between is continued, not undone. What is
+//! copied is the revision that was analysed: if the target moved on before the copy, the analysis starts again.
+
+use seaway_api::canary::Phase;
+
+use super::analyse;
+use super::draft::Draft;
+use super::rollback::{self, Cause};
+use super::round::{Drained, Round};
+use crate::effect::Effect;
+use crate::intent;
+use crate::observed::{Readiness, Revision};
+use crate::revision::{flagger_id, same_revision};
+use crate::split::Split;
+use crate::status::{self, ROLLING_BACK};
+
+/// Every check has passed, or none is wanted: from here on the primary is changed.
+pub(super) fn start(round: &Round<'_>, mut draft: Draft, revision: &Revision) -> Draft {
+    draft.rule = if round.plan.skip_analysis { "skip analysis" } else { "promote" };
+    let weight = round.weight();
+    draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
+        status.phase = Phase::Promoting;
+        status.canary_weight = weight.into();
+        status.iterations = 0;
+    }));
+    copy(round, &mut draft, revision);
+    let (target, primary) = (round.plan.target_key(), round.plan.primary_key());
+    draft.notices.push(round.normal("copying", format!("Copying {target} template spec to {primary}")));
+    draft
+}
+
+/// The outgoing primary is stored, then the primary gets the revision.
+fn copy(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
+    if round.seen.primary.is_none() {
+        return draft.make(Effect::CreatePrimary(revision.clone()));
+    }
+    draft.make(Effect::StorePrevious(revision.clone()));
+    draft.make(Effect::Promote { revision: revision.clone(), id: flagger_id(&round.plan.uid, revision) });
+}
+
+/// Whether the primary has the analysed revision. Flagger copies first and writes its phase afterwards, so in a promotion of
+/// its making it has.
+pub(super) fn copied(round: &Round<'_>) -> bool {
+    let id = flagger_id(&round.plan.uid, &round.applied());
+    round.foreign() || round.seen.primary.as_ref().is_some_and(|primary| primary.id.as_deref() == Some(&id))
+}
+
+/// Phase `Promoting`.
+pub(super) fn promote(round: &Round<'_>) -> Draft {
+    if round.status.is_true(ROLLING_BACK) {
+        return rollback::go_on(round);
+    }
+    let mut draft = Draft::new("promote");
+    round.keep(&mut draft);
+    if round.seen.target.as_ref().is_some_and(|target| target.replicas == 0) {
+        draft.make(Effect::ScaleUp);
+    }
+    let repair = intent::intent(round.plan, round.status).split.and_then(|split| round.set_split(split));
+    let repairing = repair.is_some();
+    draft.make(repair);
+    if !copied(round) {
+        draft.wake_at(round.next_tick());
+        match &round.seen.revision {
+            None => round.problems(&mut draft),
+            Some(revision) if !same_revision(round.status, revision) => {
+                draft.effects.retain(|effect| !matches!(effect, Effect::SetSplit(_)));
+                return analyse::restart(round, draft, revision);
+            }
+            Some(revision) => copy(round, &mut draft, revision),
+        }
+        return draft;
+    }
+    let Some(primary) = &round.seen.primary else {
+        round.problems(&mut draft);
+        return draft;
+    };
+    draft.make(Effect::PrimaryAutoscaler { refresh: true });
+    match &primary.readiness {
+        Readiness::Waiting { reason, .. } => {
+            round.wait_for(&mut draft, "primary", &primary.readiness, round.primary_not_ready(reason));
+            draft
+        }
+        Readiness::Failed { reason } => fail(round, draft, reason),
+        Readiness::Ready if repairing => {
+            draft.wake_at(round.next_tick());
+            draft
+        }
+        Readiness::Ready => shift(round, draft),
+    }
+}
+
+/// The primary is ready: traffic goes back to it, all at once or in steps.
+fn shift(round: &Round<'_>, mut draft: Draft) -> Draft {
+    // A target that moved on gets no more traffic than it must: it was never analysed.
+    let same = round.seen.revision.as_ref().is_some_and(|revision| same_revision(round.status, revision));
+    let step = round.plan.promotion_step.filter(|_| same && !round.plan.skip_analysis && round.weight() > 0);
+    let Some(step) = step else {
+        if !round.plan.skip_analysis {
+            draft.notices.push(round.normal("routing", "Routing all traffic to primary".into()));
+        }
+        return leave(round, draft);
+    };
+    if round.tick == 0 {
+        draft.wake_at(round.next_tick());
+        return draft;
+    }
+    let weight = round.weight().saturating_sub(step);
+    let text = format!("Advance {} primary weight {}", round.plan.key(), 100 - weight);
+    draft.notices.push(round.normal("primary advance", text));
+    if weight == 0 {
+        return leave(round, draft);
+    }
+    draft.rule = "shift back";
+    draft.status =
+        Some(status::changed(round.now, round.plan, round.status, |status| status.canary_weight = weight.into()));
+    draft.make(round.set_split(Split::canary(weight)));
+    draft
+}
+
+/// Everything to the primary.
+fn leave(round: &Round<'_>, mut draft: Draft) -> Draft {
+    draft.rule = "all traffic to primary";
+    draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
+        status.phase = Phase::Finalising;
+        status.canary_weight = 0;
+        status.iterations = 0;
+    }));
+    draft.make(round.set_split(Split::primary_only()));
+    draft
+}
+
+/// Phase `Finalising`: the canary sleeps once its traffic was seen to be gone.
+pub(super) fn finalise(round: &Round<'_>) -> Draft {
+    if round.status.is_true(ROLLING_BACK) {
+        return rollback::go_on(round);
+    }
+    let mut draft = Draft::new("finalise");
+    round.keep(&mut draft);
+    draft.make(round.set_split(Split::primary_only()));
+    match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
+        Some(Readiness::Ready) => {}
+        Some(Readiness::Failed { reason }) => return fail(round, draft, reason),
+        Some(readiness @ Readiness::Waiting { reason, .. }) => {
+            round.wait_for(&mut draft, "primary", readiness, round.primary_not_ready(reason));
+            return draft;
+        }
+        None => {
+            round.problems(&mut draft);
+            return draft;
+        }
+    }
+    if !matches!(round.drained(), Drained::Yes) {
+        round.wait_for_drain(&mut draft);
+        return draft;
+    }
+    draft.rule = "succeed";
+    draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
+        status.phase = Phase::Succeeded;
+        status.canary_weight = 0;
+        status.iterations = 0;
+        status.last_promoted_spec.clone_from(&round.status.last_applied_spec);
+    }));
+    draft.make(Effect::ScaleToZero);
+    let target = round.plan.target_key();
+    let text = if round.plan.skip_analysis {
+        format!("Promotion completed! Canary analysis was skipped for {target}")
+    } else {
+        format!("Promotion completed! Scaling down {target}")
+    };
+    draft.notices.push(round.normal("completed", text));
+    draft
+}
+
+/// The primary does not come up with the new revision: the old one comes back.
+fn fail(round: &Round<'_>, mut draft: Draft, reason: &str) -> Draft {
+    draft.effects.clear();
+    let cause = Cause::PromotionFailed(round.primary_not_ready(reason));
+    rollback::start(round, draft, &cause, None, round.status.failed_checks)
+}

@@ -1,0 +1,100 @@
+//! Deletion: with `revertOnDeletion` everything is put back before the Canary goes.
+//!
+//! The target runs at the primary's size and is ready before anything points to it; the route is released and its traffic
+//! seen to be gone before the finalizer lets the primary be collected. What is already missing is not waited for. Without
+//! `revertOnDeletion` nothing is held up: owned objects are collected by the API server.
+
+use seaway_api::canary::Phase;
+
+use super::draft::Draft;
+use super::round::{Round, later};
+use crate::effect::Effect;
+use crate::observed::Readiness;
+use crate::status;
+
+pub(super) fn decide(round: &Round<'_>) -> Draft {
+    let mut draft = Draft::new("revert");
+    if !round.seen.finalizer {
+        return draft;
+    }
+    if !round.plan.revert_on_deletion || round.status.phase == Phase::Unset {
+        draft.make(Effect::Finalizer(false));
+        return draft;
+    }
+    if !round.status.phase.is_terminating() {
+        draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
+            status.phase = Phase::Terminating;
+            status.canary_weight = 0;
+            status.iterations = 0;
+            status.remove_condition(status::ROLLING_BACK);
+        }));
+        let text = format!("Terminating canary {}", round.plan.key());
+        draft.notices.push(round.normal("terminating", text));
+        return draft;
+    }
+    if target_serves(round, &mut draft) {
+        release(round, &mut draft);
+    }
+    draft
+}
+
+/// Whether the target runs and is ready to take everything, or is gone and cannot be waited for.
+fn target_serves(round: &Round<'_>, draft: &mut Draft) -> bool {
+    let Some(target) = &round.seen.target else { return true };
+    match &round.seen.primary {
+        Some(primary) if primary.replicas > 0 => {
+            // Only ever up: a target that runs more pods than the primary keeps them.
+            if target.replicas < primary.replicas && !round.seen.apex_to_target {
+                draft.make(Effect::ScaleToPrimary);
+                draft.wake_at(round.next_tick());
+                return false;
+            }
+        }
+        _ if target.replicas == 0 => {
+            draft.make(Effect::ScaleUp);
+            draft.wake_at(round.next_tick());
+            return false;
+        }
+        _ => {}
+    }
+    match &target.readiness {
+        Readiness::Ready => true,
+        // Once the apex points to the target there is no way back, and no need for one while it answers.
+        _ if round.seen.apex_to_target && target.answers() => true,
+        Readiness::Waiting { reason, .. } | Readiness::Failed { reason } => {
+            let text = format!("canary not ready during finalizing: {}", round.target_not_ready(reason));
+            round.wait_for(draft, "target", &target.readiness, text);
+            false
+        }
+    }
+}
+
+/// Apex and route leave our hands; the finalizer goes once no traffic can reach what will be collected.
+fn release(round: &Round<'_>, draft: &mut Draft) {
+    let gone = round.seen.target.is_none();
+    if !round.seen.apex_to_target && !gone {
+        draft.make(Effect::ApexToTarget);
+    }
+    let released = match &round.seen.route {
+        Some(route) if !route.released && !gone => {
+            draft.make(Effect::ReleaseRoute);
+            draft.wake_at(round.next_tick());
+            return;
+        }
+        Some(route) if !gone => route.settled_since,
+        _ => Some(jiff::Timestamp::UNIX_EPOCH),
+    };
+    if !round.seen.apex_to_target && !gone {
+        draft.wake_at(round.next_tick());
+        return;
+    }
+    match released.map(|since| later(since, round.plan.drain)) {
+        Some(time) if time <= round.now => {
+            draft.make(Effect::Finalizer(false));
+            let text = format!("Terminated canary {}", round.plan.key());
+            draft.notices.push(round.normal("terminated", text));
+        }
+        Some(time) => draft.wake_at(time),
+        None => round.wait_for_route(draft),
+    }
+}
