@@ -1,0 +1,229 @@
+//! A promotion from beginning to end, and what is left of it when it stops half way.
+
+use seaway_api::canary::Canary;
+use seaway_core::split::Split;
+use serde_json::json;
+
+use super::*;
+use crate::kinds::{CONFIG_MAP, CONTROLLER_REVISION, HTTP_ROUTE, SECRET, SERVICE};
+use crate::routers::gateway_api::GatewayApi;
+use crate::testing::{Server, document};
+
+const PODINFO: &str = include_str!("../targets/podinfo.yaml");
+
+struct Ship {
+    canary: Canary,
+    server: Server,
+    conventions: Conventions,
+}
+
+impl Ship {
+    fn new() -> Self {
+        let mut server = Server::default();
+        server.put(DEPLOYMENT, document(PODINFO));
+        let config = |kind: &str, name: &str, data: Value| json!({ "kind": kind, "metadata": { "name": name, "namespace": "test" }, "type": "Opaque", "data": data });
+        server.put(CONFIG_MAP, config("ConfigMap", "settings", json!({ "color": "red" })));
+        server.put(CONFIG_MAP, config("ConfigMap", "projected", json!({ "a": "1" })));
+        server.put(CONFIG_MAP, config("ConfigMap", "untracked", json!({})));
+        server.put(SECRET, config("Secret", "token", json!({ "t": "MQ==" })));
+        server.put(SECRET, config("Secret", "tls", json!({ "t": "Mg==" })));
+        Self { canary: Canary::test(), server, conventions: Conventions::default() }
+    }
+
+    fn revision(&self) -> Revision {
+        config::revision(self.server.get(DEPLOYMENT, "podinfo"), &self.server.world(), &self.conventions).unwrap()
+    }
+
+    fn id(&self) -> String {
+        flagger_id(uid(&self.canary), &self.revision())
+    }
+
+    /// Fetches what an effect needs and turns it into changes.
+    fn plan(&self, effect: &Effect) -> (usize, Result<Vec<Change>, Refusal>) {
+        let world = self.server.world();
+        let nothing = Fetched::new();
+        let context = |fetched| EffectContext {
+            canary: &self.canary,
+            world: &world,
+            router: &GatewayApi,
+            conventions: &self.conventions,
+            fetched,
+        };
+        let fetched = self.server.fetch(&needs(effect, &context(&nothing)));
+        (fetched.len(), changes(effect, &context(&fetched)))
+    }
+
+    /// Makes an effect true; says how many reads and writes that took.
+    fn make(&mut self, effect: &Effect) -> (usize, usize) {
+        let (reads, changes) = self.plan(effect);
+        let changes = changes.unwrap();
+        changes.iter().for_each(|change| self.server.obey(change));
+        let (reads_again, writes_again) = self.plan(effect);
+        assert_eq!((reads_again, writes_again), (0, Ok(Vec::new())), "{effect:?} is true now");
+        (reads, changes.len())
+    }
+
+    fn change(&mut self, kind: crate::change::Kind, name: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = self.server.get(kind, name).clone();
+        change(&mut object);
+        self.server.put(kind, object);
+    }
+
+    /// A new image and a new value in one of the configs.
+    fn new_version(&mut self) {
+        self.change(DEPLOYMENT, "podinfo", |target| {
+            target["spec"]["template"]["spec"]["containers"][0]["image"] = "podinfo:6.0.1".into();
+        });
+        self.change(CONFIG_MAP, "settings", |settings| settings["data"]["color"] = "blue".into());
+    }
+
+    fn initialize(&mut self) {
+        let revision = self.revision();
+        assert_eq!(self.make(&Effect::VariantServices), (0, 2));
+        assert_eq!(self.make(&Effect::CreatePrimary(revision)), (3, 4));
+        assert_eq!(self.make(&Effect::ApexToPrimary), (0, 1));
+        assert_eq!(self.make(&Effect::SetSplit(Split::primary_only())), (0, 1));
+        assert_eq!(self.make(&Effect::ScaleToZero), (0, 1));
+    }
+}
+
+#[test]
+fn a_rollout_from_initialisation_to_promotion() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    assert_eq!(ship.server.names(SERVICE), ["podinfo", "podinfo-canary", "podinfo-primary"]);
+    assert_eq!(ship.server.names(HTTP_ROUTE), ["podinfo"]);
+    ship.new_version();
+    let revision = ship.revision();
+    assert_eq!(ship.make(&Effect::ScaleUp), (0, 1));
+    assert_eq!(ship.make(&Effect::SetSplit(Split::canary(10))), (0, 1));
+    // Of three tracked configs one changed: one read to keep the old, one to copy the new.
+    assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (1, 2));
+    let id = ship.id();
+    assert_eq!(ship.make(&Effect::Promote { revision, id: id.clone() }), (1, 2));
+    let primary = ship.server.get(DEPLOYMENT, "podinfo-primary");
+    assert_eq!(primary["spec"]["template"]["metadata"]["annotations"]["flagger-id"], id.as_str());
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "blue");
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "red");
+    assert!(config::equal_primary(&ship.revision(), "test", &ship.server.world()));
+}
+
+#[test]
+fn a_new_image_alone_costs_no_reads() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    ship.change(DEPLOYMENT, "podinfo", |target| {
+        target["spec"]["template"]["spec"]["containers"][0]["image"] = "podinfo:6.0.1".into();
+    });
+    let (revision, id) = (ship.revision(), ship.id());
+    assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (0, 1));
+    assert_eq!(ship.make(&Effect::Promote { revision, id }), (0, 1));
+}
+
+#[test]
+fn a_failed_promotion_is_taken_back() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    let before = ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"].clone();
+    ship.new_version();
+    let (revision, id) = (ship.revision(), ship.id());
+    ship.make(&Effect::StorePrevious(revision.clone()));
+    ship.make(&Effect::Promote { revision, id });
+    assert_eq!(ship.make(&Effect::RestorePrevious), (1, 2));
+    assert_eq!(ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"], before);
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
+}
+
+#[test]
+fn a_promotion_that_stops_half_way_does_not_store_the_new_as_the_old() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    ship.new_version();
+    let (revision, id) = (ship.revision(), ship.id());
+    ship.make(&Effect::StorePrevious(revision.clone()));
+    // The config is copied, then the process dies before the Deployment is written.
+    let (_, promotion) = ship.plan(&Effect::Promote { revision: revision.clone(), id: id.clone() });
+    ship.server.obey(&promotion.unwrap()[0]);
+    assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (0, 0));
+    assert_eq!(ship.make(&Effect::Promote { revision, id }), (0, 1));
+    ship.make(&Effect::RestorePrevious);
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
+}
+
+#[test]
+fn only_the_last_primary_is_kept() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    for image in ["podinfo:6.0.1", "podinfo:6.0.2"] {
+        ship.change(DEPLOYMENT, "podinfo", |target| {
+            target["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        });
+        let (revision, id) = (ship.revision(), ship.id());
+        ship.make(&Effect::StorePrevious(revision.clone()));
+        ship.make(&Effect::Promote { revision, id });
+    }
+    let names = ship.server.names(CONTROLLER_REVISION);
+    assert_eq!(names.len(), 1);
+    let stored = ship.server.get(CONTROLLER_REVISION, names[0]);
+    assert_eq!(stored["revision"], 2);
+    assert_eq!(stored["data"]["spec"]["template"]["spec"]["containers"][0]["image"], "podinfo:6.0.1");
+    assert_eq!(stored["metadata"]["labels"], json!({ "app.kubernetes.io/managed-by": "seaway" }));
+    assert_eq!(stored["metadata"]["ownerReferences"][0]["controller"], true);
+}
+
+#[test]
+fn what_was_not_analysed_is_not_promoted() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    ship.new_version();
+    let (revision, id) = (ship.revision(), ship.id());
+    let effect = Effect::Promote { revision, id };
+    // The config changes between the look at its checksum and the reading of its data.
+    let world = ship.server.world();
+    let nothing = Fetched::new();
+    let context = |fetched| EffectContext {
+        canary: &ship.canary,
+        world: &world,
+        router: &GatewayApi,
+        conventions: &ship.conventions,
+        fetched,
+    };
+    let mut fetched = ship.server.fetch(&needs(&effect, &context(&nothing)));
+    fetched.values_mut().for_each(|config| config["data"]["color"] = "green".into());
+    let refusal = changes(&effect, &context(&fetched)).unwrap_err();
+    assert_eq!(refusal.text, "ConfigMap settings.test changed since it was looked at; it is looked at again");
+    // The target changes.
+    ship.change(DEPLOYMENT, "podinfo", |target| target["spec"]["template"]["spec"]["hostNetwork"] = true.into());
+    let (_, refused) = ship.plan(&effect);
+    assert_eq!(refused.unwrap_err().text, "podinfo.test changed since it was looked at; it is looked at again");
+}
+
+#[test]
+fn a_deletion_with_revert_gives_everything_back() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    assert_eq!(ship.make(&Effect::ScaleToPrimary), (0, 1));
+    assert_eq!(ship.make(&Effect::ApexToTarget), (0, 1));
+    assert_eq!(ship.make(&Effect::ReleaseRoute), (0, 1));
+    let target = ship.server.get(DEPLOYMENT, "podinfo");
+    assert_eq!(target["spec"]["replicas"], 2);
+    for object in [ship.server.get(SERVICE, "podinfo"), ship.server.get(HTTP_ROUTE, "podinfo")] {
+        assert!(object["metadata"].get("ownerReferences").is_none());
+    }
+}
+
+#[test]
+fn a_target_that_is_gone() {
+    let ship = Ship { canary: Canary::test(), server: Server::default(), conventions: Conventions::default() };
+    for effect in [
+        Effect::VariantServices,
+        Effect::ApexToPrimary,
+        Effect::ScaleUp,
+        Effect::ScaleToPrimary,
+        Effect::RestorePrevious,
+    ] {
+        let (_, refused) = ship.plan(&effect);
+        assert!(refused.unwrap_err().text.contains("not found"), "{effect:?}");
+    }
+    assert_eq!(ship.plan(&Effect::ScaleToZero).1, Ok(Vec::new()));
+}

@@ -1,0 +1,109 @@
+//! Routers: who moves traffic, and in which objects.
+//!
+//! A router is pure: cached objects in, changes out. It is told the backends and the split and knows nothing of phases.
+//! What it cannot do it says in [`Capabilities`], so that a plan that asks for it is refused before any traffic moves.
+//! Adding a router is one file here, one line in [`find`] and one module in `seaway_api::foreign`.
+
+pub mod gateway_api;
+
+use seaway_api::{Canary, FieldError};
+use seaway_core::observed::Route;
+use seaway_core::split::{Split, Variant};
+
+use crate::change::{Change, Kind};
+use crate::refusal::Refusal;
+use crate::world::World;
+
+/// Moves traffic between the backends of one route.
+pub trait Router: Send + Sync {
+    /// What this router can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The kinds of objects it reads and writes; they must be watched.
+    fn kinds(&self) -> &'static [Kind];
+
+    /// What this router cannot express of a spec, by field. Empty: everything.
+    fn check(&self, canary: &Canary) -> Vec<FieldError>;
+
+    /// The route as it stands.
+    fn read(&self, subject: &Subject<'_>, world: &dyn World) -> RouteReading;
+
+    /// The changes after which the route exists, has our shape and names this split. None when all of it is true.
+    fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal>;
+
+    /// The changes after which the route sends everything to the apex Service and is not ours to collect.
+    fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal>;
+}
+
+/// What a router can do beyond splitting by weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Split by weight.
+    pub weights: bool,
+    /// Copy requests to the canary.
+    pub mirror: bool,
+    /// Send requests with certain headers to the canary.
+    pub ab_testing: bool,
+    /// Keep a user on one variant by cookie.
+    pub affinity: bool,
+    /// Tell when the data plane has taken up a change.
+    pub settles: bool,
+}
+
+/// One destination of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Which variant it serves.
+    pub variant: Variant,
+    /// Name of the Service.
+    pub host: String,
+    /// Subset of the Service, where several variants share one.
+    pub subset: Option<String>,
+    /// Port of the Service.
+    pub port: i64,
+}
+
+/// Whose route it is and where it leads.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The Canary that owns the route.
+    pub canary: &'a Canary,
+    /// The destinations, primary first.
+    pub backends: Vec<Backend>,
+}
+
+impl<'a> Subject<'a> {
+    /// The route of a Canary: between its primary and its canary Service.
+    pub fn of(canary: &'a Canary) -> Self {
+        let port = canary.spec.service.as_ref().map_or(0, |service| service.port);
+        let backend = |variant, host| Backend { variant, host, subset: None, port };
+        let backends = vec![
+            backend(Variant::Primary, canary.primary_service()),
+            backend(Variant::Canary, canary.canary_service()),
+        ];
+        Self { canary, backends }
+    }
+}
+
+/// The route as a router reads it. The operator adds since when it has been settled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RouteReading {
+    /// The route; `settled_since` is `None`. `None` when there is no route, or it is not ours and never was.
+    pub route: Option<Route>,
+    /// The data plane has taken up this generation.
+    pub settled: bool,
+    /// The generation that was read; a new one starts the settling again.
+    pub generation: i64,
+    /// An object of that name exists and is not ours.
+    pub foreign: bool,
+    /// Why the route cannot be ours, for people.
+    pub problem: Option<String>,
+}
+
+/// The router of a provider (`gatewayapi:v1`), if it is built.
+pub fn find(provider: &str) -> Option<&'static dyn Router> {
+    if provider.starts_with("gatewayapi:v1") && !provider.starts_with("gatewayapi:v1beta1") {
+        return Some(&gateway_api::GatewayApi);
+    }
+    None
+}

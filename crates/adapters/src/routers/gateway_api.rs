@@ -1,0 +1,427 @@
+//! Gateway API v1: one HTTPRoute named like the apex Service.
+//!
+//! Lists of a route are atomic for server-side apply, so a route that exists is changed by JSON Patch: two weights,
+//! guarded by `test`s of the resourceVersion and of the backend's name at that index. Of a route that is ours (its
+//! controller is this Canary) the parents, host names and our rule are kept as the spec asks, always with the current
+//! weights; foreign rules, metadata, filters and fields nobody here knows stay byte for byte. A route of that name that
+//! is not ours is left alone altogether. A/B tests, mirroring and cookie affinity are not built here yet.
+
+mod rule;
+
+use seaway_api::canary::CanaryService;
+use seaway_api::foreign::gateway::{ObservedCondition, ParentReference, RouteParentStatus};
+use seaway_api::{Canary, FieldError};
+use seaway_core::observed::Route;
+use seaway_core::split::{Split, Variant};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use self::rule::{OUR_FILTERS, Shape};
+use super::{Backend, Capabilities, RouteReading, Router, Subject};
+use crate::change::{Change, Kind};
+use crate::kinds::HTTP_ROUTE;
+use crate::object::{self, FLUX_OPT_OUT, MANAGER, Patch, is_controlled_by, list, number, owner_reference, text};
+use crate::refusal::Refusal;
+use crate::world::World;
+
+/// The router of provider `gatewayapi:v1`.
+#[derive(Clone, Copy, Debug)]
+pub struct GatewayApi;
+
+impl Router for GatewayApi {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { weights: true, settles: true, ..Capabilities::default() }
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[HTTP_ROUTE]
+    }
+
+    fn check(&self, canary: &Canary) -> Vec<FieldError> {
+        canary.spec.service.as_ref().and_then(|service| Shape::of(service).err()).unwrap_or_default()
+    }
+
+    fn read(&self, subject: &Subject<'_>, world: &dyn World) -> RouteReading {
+        let canary = subject.canary;
+        let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
+            return RouteReading::default();
+        };
+        let generation = number(&seen, "/metadata/generation").unwrap_or_default();
+        if !is_controlled_by(&seen, canary) {
+            let route = is_released(canary, &seen).then(|| Route {
+                split: None,
+                shape_ok: false,
+                settled_since: None,
+                unsettled: None,
+                released: true,
+            });
+            return RouteReading { route, generation, foreign: true, problem: Some(foreign(canary)), settled: false };
+        }
+        let unsettled = unsettled(canary, &seen, generation);
+        let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
+            let mut patch = Patch::of(HTTP_ROUTE, &seen);
+            repair(&mut patch, subject, &seen, &shape, None);
+            patch.finish().is_none()
+        });
+        RouteReading {
+            settled: unsettled.is_none(),
+            route: Some(Route {
+                split: split(subject, &seen),
+                shape_ok,
+                settled_since: None,
+                unsettled,
+                released: false,
+            }),
+            generation,
+            foreign: false,
+            problem: None,
+        }
+    }
+
+    fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal> {
+        let canary = subject.canary;
+        let service = service(canary)?;
+        let shape = Shape::of(service).map_err(|errors| {
+            let texts: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+            Refusal::user(format!("Invalid request matching selectors: {}", texts.join(", ")))
+        })?;
+        let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
+            return Ok(vec![create(subject, &shape, split)]);
+        };
+        if !is_controlled_by(&seen, canary) {
+            return Err(Refusal::user(foreign(canary)));
+        }
+        let mut patch = Patch::of(HTTP_ROUTE, &seen);
+        repair(&mut patch, subject, &seen, &shape, Some(split));
+        Ok(patch.finish().into_iter().collect())
+    }
+
+    fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
+        let canary = subject.canary;
+        let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
+        // Released before (a restart in between), or never ours: either way not ours to touch.
+        if !is_controlled_by(&seen, canary) {
+            return Ok(Vec::new());
+        }
+        let mut patch = Patch::of(HTTP_ROUTE, &seen);
+        for rule in split_rules(subject, &seen) {
+            let backends = format!("/spec/rules/{rule}/backendRefs");
+            test_names(&mut patch, &seen, rule);
+            let port = service(canary)?.port;
+            patch.set(&backends, json!([backend_ref(canary.apex_name(), port, 100)]));
+        }
+        patch.disown(canary);
+        Ok(patch.finish().into_iter().collect())
+    }
+}
+
+fn service(canary: &Canary) -> Result<&CanaryService, Refusal> {
+    canary.spec.service.as_ref().ok_or_else(|| Refusal::user("spec.service: the route needs it; write at least a port"))
+}
+
+fn foreign(canary: &Canary) -> String {
+    let (apex, namespace) = (canary.apex_name(), canary.namespace());
+    format!(
+        "HTTPRoute {apex}.{namespace} exists and is not owned by Canary {}; delete it, or give spec.service.name another name",
+        canary.key()
+    )
+}
+
+/// Some rule leads to the apex Service: what [`GatewayApi::release`] leaves behind.
+fn is_released(canary: &Canary, seen: &Value) -> bool {
+    let mut backends = list(seen, "/spec/rules").iter().flat_map(|rule| list(rule, "/backendRefs"));
+    backends.any(|backend| text(backend, "/name") == canary.apex_name())
+}
+
+fn backend_ref(name: &str, port: i64, weight: u8) -> Value {
+    json!({ "group": "", "kind": "Service", "name": name, "port": port, "weight": weight })
+}
+
+fn backend_refs(subject: &Subject<'_>, split: &Split) -> Vec<Value> {
+    subject
+        .backends
+        .iter()
+        .map(|backend| backend_ref(&backend.host, backend.port, split.weight(backend.variant)))
+        .collect()
+}
+
+fn create(subject: &Subject<'_>, shape: &Shape, split: &Split) -> Change {
+    let canary = subject.canary;
+    let (labels, annotations) = metadata(canary);
+    let metadata = json!({
+        "name": canary.apex_name(), "namespace": canary.namespace(),
+        "labels": labels, "annotations": annotations, "ownerReferences": [owner_reference(canary)],
+    });
+    let mut spec = Map::new();
+    spec.insert("parentRefs".into(), shape.parents.clone());
+    if let Some(hostnames) = &shape.hostnames {
+        spec.insert("hostnames".into(), hostnames.clone());
+    }
+    spec.insert("rules".into(), json!([new_rule(subject, shape, split)]));
+    object::create(HTTP_ROUTE, metadata, Map::from_iter([("spec".into(), Value::Object(spec))]), MANAGER)
+}
+
+fn new_rule(subject: &Subject<'_>, shape: &Shape, split: &Split) -> Value {
+    let mut rule = Map::new();
+    rule.insert("matches".into(), shape.matches.clone());
+    if !shape.filters.is_empty() {
+        rule.insert("filters".into(), json!(shape.filters));
+    }
+    rule.insert("backendRefs".into(), json!(backend_refs(subject, split)));
+    if let Some(timeouts) = &shape.timeouts {
+        rule.insert("timeouts".into(), timeouts.clone());
+    }
+    Value::Object(rule)
+}
+
+type Strings = std::collections::BTreeMap<String, String>;
+
+/// Labels and annotations that a route of ours carries; others stay.
+fn metadata(canary: &Canary) -> (Strings, Strings) {
+    let apex = canary.spec.service.as_ref().and_then(|service| service.apex.clone()).unwrap_or_default();
+    let mut annotations = apex.annotations;
+    annotations.extend(FLUX_OPT_OUT.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    (apex.labels, annotations)
+}
+
+/// Makes the patch bring a route into our shape. With `split` it also sets the weights; without, weights that are there
+/// count as right, and only what else is wrong remains.
+fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, split: Option<&Split>) {
+    let (labels, annotations) = metadata(subject.canary);
+    patch.merge("/metadata/labels", &labels);
+    patch.merge("/metadata/annotations", &annotations);
+    if !same_parents(seen, &shape.parents, subject.canary.namespace()) {
+        patch.set("/spec/parentRefs", shape.parents.clone());
+    }
+    if strings_of(seen.pointer("/spec/hostnames")) != strings_of(shape.hostnames.as_ref()) {
+        patch.set_or_unset("/spec/hostnames", shape.hostnames.as_ref());
+    }
+
+    let fallback = Split::primary_only();
+    let Some(index) = our_rule(subject, seen, shape) else {
+        let rule = new_rule(subject, shape, split.unwrap_or(&fallback));
+        if seen.pointer("/spec/rules").is_some_and(Value::is_array) {
+            patch.add("/spec/rules/-", rule);
+        } else {
+            patch.set("/spec/rules", json!([rule]));
+        }
+        return;
+    };
+    repair_rule(patch, seen, index, shape);
+    let others = split_rules(subject, seen).into_iter().filter(|rule| *rule != index);
+    if has_our_backends(subject, seen, index) {
+        for rule in std::iter::once(index).chain(others) {
+            if let Some(split) = split {
+                set_weights(patch, subject, seen, rule, split);
+            }
+        }
+    } else {
+        test_names(patch, seen, index);
+        patch.set(
+            &format!("/spec/rules/{index}/backendRefs"),
+            merged_backends(subject, seen, index, split.unwrap_or(&fallback)),
+        );
+        for rule in others {
+            if let Some(split) = split {
+                set_weights(patch, subject, seen, rule, split);
+            }
+        }
+    }
+}
+
+fn repair_rule(patch: &mut Patch<'_>, seen: &Value, index: usize, shape: &Shape) {
+    let path = |field: &str| format!("/spec/rules/{index}/{field}");
+    if without_empty(seen.pointer(&path("matches"))) != without_empty(Some(&shape.matches)) {
+        patch.set(&path("matches"), shape.matches.clone());
+    }
+    let filters = list(seen, &path("filters"));
+    let (ours, others): (Vec<&Value>, Vec<&Value>) =
+        filters.iter().partition(|filter| OUR_FILTERS.contains(&text(filter, "/type")));
+    let same =
+        ours.len() == shape.filters.len() && ours.iter().zip(&shape.filters).all(|(seen, want)| covers(seen, want));
+    if !same {
+        let all: Vec<&Value> = shape.filters.iter().chain(others).collect();
+        if all.is_empty() {
+            patch.unset(&path("filters"));
+        } else {
+            patch.set(&path("filters"), json!(all));
+        }
+    }
+    let timeouts = seen.pointer(&path("timeouts"));
+    if without_empty(timeouts) != without_empty(shape.timeouts.as_ref()) {
+        patch.set_or_unset(&path("timeouts"), shape.timeouts.as_ref());
+    }
+}
+
+/// Two weights change; each is guarded by the name that must still stand at that index.
+fn set_weights(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, rule: usize, split: &Split) {
+    let path = format!("/spec/rules/{rule}/backendRefs");
+    for (index, seen_ref) in list(seen, &path).iter().enumerate() {
+        let Some(backend) = backend_of(subject, seen_ref) else { continue };
+        let weight = split.weight(backend.variant);
+        if weight_of(seen_ref) != i64::from(weight) {
+            patch.test(&format!("{path}/{index}/name"), backend.host.as_str());
+            patch.set(&format!("{path}/{index}/weight"), weight);
+        }
+    }
+}
+
+fn test_names(patch: &mut Patch<'_>, seen: &Value, rule: usize) {
+    let path = format!("/spec/rules/{rule}/backendRefs");
+    for (index, seen_ref) in list(seen, &path).iter().enumerate() {
+        patch.test(&format!("{path}/{index}/name"), text(seen_ref, "/name"));
+    }
+}
+
+/// Our backends with what others put on them (filters of one backend, fields not known here).
+fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: &Split) -> Value {
+    let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
+    let merged = subject.backends.iter().zip(backend_refs(subject, split)).map(|(backend, want)| {
+        let mut whole = refs.iter().find(|seen_ref| names(seen_ref, backend)).cloned().unwrap_or_else(|| json!({}));
+        if let (Some(whole), Value::Object(want)) = (whole.as_object_mut(), want) {
+            whole.extend(want);
+        }
+        whole
+    });
+    merged.collect()
+}
+
+fn names(backend_ref: &Value, backend: &Backend) -> bool {
+    let kind = backend_ref.get("kind").and_then(Value::as_str).unwrap_or("Service");
+    kind == "Service" && text(backend_ref, "/group").is_empty() && text(backend_ref, "/name") == backend.host
+}
+
+fn backend_of<'a>(subject: &'a Subject<'_>, backend_ref: &Value) -> Option<&'a Backend> {
+    subject.backends.iter().find(|backend| names(backend_ref, backend))
+}
+
+fn weight_of(backend_ref: &Value) -> i64 {
+    number(backend_ref, "/weight").unwrap_or(1)
+}
+
+/// Every rule that splits between our backends. A copy of our rule made by somebody else is among them: left at an old
+/// split it would send users to a canary without pods.
+fn split_rules(subject: &Subject<'_>, seen: &Value) -> Vec<usize> {
+    let splits = |rule: &Value| {
+        let refs = list(rule, "/backendRefs");
+        subject.backends.iter().all(|backend| refs.iter().any(|seen_ref| names(seen_ref, backend)))
+    };
+    list(seen, "/spec/rules").iter().enumerate().filter(|(_, rule)| splits(rule)).map(|(index, _)| index).collect()
+}
+
+/// Our rule: the first that names all our backends; else one with our matches that still names one of them (somebody took
+/// the other away, and a second rule with these matches would never be reached).
+fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize> {
+    split_rules(subject, seen).first().copied().or_else(|| {
+        list(seen, "/spec/rules").iter().position(|rule| {
+            without_empty(rule.get("matches")) == without_empty(Some(&shape.matches))
+                && list(rule, "/backendRefs").iter().any(|seen_ref| backend_of(subject, seen_ref).is_some())
+        })
+    })
+}
+
+/// The rule names exactly our backends, in our order, at our port.
+fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
+    let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
+    refs.len() == subject.backends.len()
+        && refs.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
+            names(seen_ref, backend)
+                && number(seen_ref, "/port") == Some(backend.port)
+                && [None, Some(subject.canary.namespace())].contains(&seen_ref.get("namespace").and_then(Value::as_str))
+        })
+}
+
+/// The split that all rules with our backends agree on.
+fn split(subject: &Subject<'_>, seen: &Value) -> Option<Split> {
+    let mut agreed = None;
+    for rule in split_rules(subject, seen) {
+        let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
+        let total: i64 = refs.iter().map(weight_of).sum();
+        let canary =
+            refs.iter().find(|seen_ref| backend_of(subject, seen_ref).is_some_and(|b| b.variant == Variant::Canary));
+        let weight = u8::try_from(canary.map(weight_of)?).ok().filter(|_| total == 100)?;
+        if agreed.is_some_and(|agreed| agreed != weight) {
+            return None;
+        }
+        agreed = Some(weight);
+    }
+    agreed.map(Split::canary)
+}
+
+/// Why the data plane may not have taken up this generation, in Flagger's words. Unlike Flagger's check, a parent that has
+/// said nothing yet counts as not ready.
+fn unsettled(canary: &Canary, seen: &Value, generation: i64) -> Option<String> {
+    let statuses: Vec<RouteParentStatus> =
+        list(seen, "/status/parents").iter().filter_map(|status| RouteParentStatus::deserialize(status).ok()).collect();
+    list(seen, "/spec/parentRefs").iter().find_map(|parent| {
+        let parent = ParentReference::deserialize(parent).ok()?;
+        let accepted: Vec<&ObservedCondition> = statuses
+            .iter()
+            .filter(|status| status.parent_ref.same_parent(&parent, canary.namespace()))
+            .flat_map(|status| status.conditions.iter().filter(|condition| condition.type_ == "Accepted"))
+            .collect();
+        let ready = |condition: &&ObservedCondition| {
+            condition.status == "True" && condition.observed_generation.unwrap_or_default() >= generation
+        };
+        if accepted.iter().any(|condition| ready(condition)) {
+            return None;
+        }
+        let (status, observed) = accepted
+            .first()
+            .map_or(("Unknown", 0), |condition| (condition.status.as_str(), condition.observed_generation.unwrap_or_default()));
+        Some(format!(
+            "HTTPRoute {}.{} parent {} is not ready (status: {status}, observed generation: {observed}, current generation: {generation})",
+            canary.apex_name(), canary.namespace(), parent.name
+        ))
+    })
+}
+
+fn same_parents(seen: &Value, want: &Value, namespace: &str) -> bool {
+    let parse = |parents: &[Value]| -> Option<Vec<ParentReference>> {
+        parents.iter().map(|parent| ParentReference::deserialize(parent).ok()).collect()
+    };
+    let (seen, want) = (parse(list(seen, "/spec/parentRefs")), parse(want.as_array().map_or(&[], Vec::as_slice)));
+    match (seen, want) {
+        (Some(seen), Some(want)) => {
+            seen.len() == want.len() && seen.iter().zip(&want).all(|(seen, want)| seen.same_parent(want, namespace))
+        }
+        _ => false,
+    }
+}
+
+fn strings_of(value: Option<&Value>) -> Vec<&str> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// A value without empty lists and maps, which mean the same as absent ones.
+fn without_empty(value: Option<&Value>) -> Option<Value> {
+    match value? {
+        Value::Null => None,
+        Value::Array(items) if items.is_empty() => None,
+        Value::Array(items) => {
+            Some(items.iter().map(|item| without_empty(Some(item)).unwrap_or(Value::Null)).collect())
+        }
+        Value::Object(fields) => {
+            let kept: Map<String, Value> =
+                fields.iter().filter_map(|(key, field)| Some((key.clone(), without_empty(Some(field))?))).collect();
+            (!kept.is_empty()).then_some(Value::Object(kept))
+        }
+        scalar => Some(scalar.clone()),
+    }
+}
+
+/// Everything wanted is there; what the server's defaults or somebody else added is no difference.
+fn covers(seen: &Value, want: &Value) -> bool {
+    match (seen, want) {
+        (Value::Object(seen), Value::Object(want)) => {
+            want.iter().all(|(key, want)| seen.get(key).is_some_and(|seen| covers(seen, want)))
+        }
+        (Value::Array(seen), Value::Array(want)) => {
+            seen.len() == want.len() && seen.iter().zip(want).all(|(seen, want)| covers(seen, want))
+        }
+        _ => seen == want,
+    }
+}
+
+#[cfg(test)]
+mod tests;

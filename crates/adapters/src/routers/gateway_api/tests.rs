@@ -1,0 +1,244 @@
+//! YAML in, patches out.
+
+use seaway_api::Canary;
+use serde_json::Value;
+
+use super::*;
+use crate::change::Action;
+use crate::testing::{canary_with, document, patched, world};
+use crate::world::Objects;
+
+/// A route of ours that others have worked on too: a rule of their own before ours, a filter and fields nobody here knows.
+const SHARED: &str = include_str!("httproute-with-what-we-do-not-know.yaml");
+
+fn write(canary: &Canary, world: &Objects, split: Split) -> Vec<Change> {
+    GatewayApi.write(&Subject::of(canary), world, &split).unwrap()
+}
+
+fn read(canary: &Canary, world: &Objects) -> RouteReading {
+    GatewayApi.read(&Subject::of(canary), world)
+}
+
+fn route(reading: &RouteReading) -> &Route {
+    reading.route.as_ref().expect("a route")
+}
+
+/// What a server makes of the first create among the changes.
+fn created(changes: &[Change]) -> Value {
+    let Some(Change { action: Action::Create { body, .. }, .. }) = changes.first() else { panic!("{changes:?}") };
+    let mut object = body.clone();
+    object["metadata"]["uid"] = "route-uid".into();
+    object["metadata"]["resourceVersion"] = "1".into();
+    object["metadata"]["generation"] = 1.into();
+    object
+}
+
+#[test]
+fn a_new_route_has_flaggers_shape() {
+    let changes = write(&Canary::test(), &Objects::default(), Split::primary_only());
+    insta::assert_yaml_snapshot!(changes);
+}
+
+#[test]
+fn every_field_of_the_service_finds_its_place() {
+    let canary = canary_with(include_str!("service-with-everything.yaml"));
+    assert_eq!(GatewayApi.check(&canary), []);
+    let changes = write(&canary, &Objects::default(), Split::canary(10));
+    insta::assert_yaml_snapshot!(created(&changes)["spec"]);
+    // What was written is what is read: no drift, nothing to repair.
+    let world: Objects = [created(&changes)].into_iter().collect();
+    assert!(route(&read(&canary, &world)).shape_ok);
+    assert_eq!(write(&canary, &world, Split::canary(10)), []);
+}
+
+#[test]
+fn moves_twenty_percent_to_the_canary() {
+    let world = world(SHARED);
+    let changes = write(&Canary::test(), &world, Split::canary(20));
+    insta::assert_yaml_snapshot!(changes);
+    let before = document(SHARED);
+    let mut after = patched(&before, &changes);
+    assert_eq!(after["spec"]["rules"][1]["backendRefs"][0]["weight"], 80);
+    after["spec"]["rules"][1]["backendRefs"][0]["weight"] = 90.into();
+    after["spec"]["rules"][1]["backendRefs"][1]["weight"] = 10.into();
+    assert_eq!(after.to_string(), before.to_string(), "bytes outside the two weights are equal");
+}
+
+#[test]
+fn a_route_that_is_as_it_should_be_is_not_written() {
+    assert_eq!(write(&Canary::test(), &world(SHARED), Split::canary(10)), []);
+    let reading = read(&Canary::test(), &world(SHARED));
+    assert_eq!(route(&reading).split, Some(Split::canary(10)));
+    assert!(route(&reading).shape_ok && reading.settled && !reading.foreign);
+    assert_eq!(reading.generation, 7);
+}
+
+#[test]
+fn drift_is_repaired_with_the_current_weights() {
+    let mut broken = document(SHARED);
+    broken["spec"]["hostnames"] = serde_json::json!(["elsewhere.example.com"]);
+    broken["spec"]["parentRefs"][0]["namespace"] = "other".into();
+    broken["spec"]["rules"][1]["matches"][0]["path"]["value"] = "/old".into();
+    broken["spec"]["rules"][1]["backendRefs"][1]["port"] = 8080.into();
+    broken["spec"]["rules"][1]["timeouts"] = serde_json::json!({ "request": "1s" });
+    broken["metadata"]["annotations"].as_object_mut().unwrap().shift_remove("helm.toolkit.fluxcd.io/driftDetection");
+    let world: Objects = [broken.clone()].into_iter().collect();
+    assert!(!route(&read(&Canary::test(), &world)).shape_ok);
+    let changes = write(&Canary::test(), &world, Split::canary(30));
+    insta::assert_yaml_snapshot!(changes);
+
+    let mut expected = document(SHARED);
+    expected["spec"]["rules"][1]["backendRefs"][0]["weight"] = 70.into();
+    expected["spec"]["rules"][1]["backendRefs"][1]["weight"] = 30.into();
+    expected["spec"]["parentRefs"][0].as_object_mut().unwrap().remove("zone");
+    assert_eq!(patched(&broken, &changes), expected);
+}
+
+#[test]
+fn a_rule_without_our_canary_is_mended_and_a_missing_one_is_added() {
+    let mut halved = document(SHARED);
+    halved["spec"]["rules"][1]["backendRefs"].as_array_mut().unwrap().pop();
+    let objects: Objects = [halved.clone()].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, None);
+    let after = patched(&halved, &write(&Canary::test(), &objects, Split::canary(10)));
+    assert_eq!(after["spec"]["rules"][1]["backendRefs"][1]["name"], "podinfo-canary");
+    assert_eq!(after["spec"]["rules"][1]["backendRefs"][0]["zone"], "a", "what others put on a backend stays");
+
+    let mut without = document(SHARED);
+    without["spec"]["rules"].as_array_mut().unwrap().pop();
+    let objects: Objects = [without.clone()].into_iter().collect();
+    let after = patched(&without, &write(&Canary::test(), &objects, Split::canary(40)));
+    assert_eq!(after["spec"]["rules"][0], without["spec"]["rules"][0]);
+    assert_eq!(after["spec"]["rules"][1]["backendRefs"][1]["weight"], 40);
+
+    let mut empty = document(SHARED);
+    empty["spec"].as_object_mut().unwrap().shift_remove("rules");
+    let objects: Objects = [empty.clone()].into_iter().collect();
+    let after = patched(&empty, &write(&Canary::test(), &objects, Split::primary_only()));
+    assert_eq!(after["spec"]["rules"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_copy_of_our_rule_follows_the_split() {
+    let mut doubled = document(SHARED);
+    let copy = doubled["spec"]["rules"][1].clone();
+    doubled["spec"]["rules"].as_array_mut().unwrap().push(copy);
+    doubled["spec"]["rules"][2]["backendRefs"][0]["weight"] = 50.into();
+    doubled["spec"]["rules"][2]["backendRefs"][1]["weight"] = 50.into();
+    let objects: Objects = [doubled.clone()].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, None, "the two rules disagree");
+    let after = patched(&doubled, &write(&Canary::test(), &objects, Split::primary_only()));
+    for rule in [1, 2] {
+        assert_eq!(after["spec"]["rules"][rule]["backendRefs"][1]["weight"], 0);
+    }
+}
+
+#[test]
+fn weights_that_do_not_add_up_are_no_split() {
+    let mut odd = document(SHARED);
+    odd["spec"]["rules"][1]["backendRefs"][0].as_object_mut().unwrap().shift_remove("weight");
+    let objects: Objects = [odd.clone()].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, None);
+    let after = patched(&odd, &write(&Canary::test(), &objects, Split::canary(10)));
+    assert_eq!(after["spec"]["rules"][1]["backendRefs"][0]["weight"], 90);
+}
+
+#[test]
+fn a_route_of_somebody_else_is_left_alone() {
+    let mut theirs = document(SHARED);
+    theirs["metadata"]["ownerReferences"][0]["uid"] = "another-canary".into();
+    let objects: Objects = [theirs].into_iter().collect();
+    let reading = read(&Canary::test(), &objects);
+    assert!(reading.foreign && reading.route.is_none());
+    let refusal = GatewayApi.write(&Subject::of(&Canary::test()), &objects, &Split::canary(10)).unwrap_err();
+    assert_eq!(refusal.blame, crate::refusal::Blame::User);
+    assert_eq!(
+        refusal.text,
+        "HTTPRoute podinfo.test exists and is not owned by Canary podinfo.test; delete it, or give spec.service.name another name"
+    );
+    assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
+}
+
+#[test]
+fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
+    let changes = GatewayApi.release(&Subject::of(&Canary::test()), &world(SHARED)).unwrap();
+    insta::assert_yaml_snapshot!(changes);
+    let after = patched(&document(SHARED), &changes);
+    let objects: Objects = [after].into_iter().collect();
+    let reading = read(&Canary::test(), &objects);
+    assert!(reading.foreign && route(&reading).released);
+    assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
+}
+
+#[test]
+fn a_parent_that_has_not_seen_this_generation_is_not_settled() {
+    let unsettled = |change: &dyn Fn(&mut Value)| {
+        let mut seen = document(SHARED);
+        change(&mut seen);
+        let objects: Objects = [seen].into_iter().collect();
+        let reading = read(&Canary::test(), &objects);
+        assert_eq!(reading.settled, route(&reading).unsettled.is_none());
+        route(&reading).unsettled.clone()
+    };
+    assert_eq!(unsettled(&|_| ()), None);
+    assert_eq!(
+        unsettled(&|seen| seen["metadata"]["generation"] = 8.into()).unwrap(),
+        "HTTPRoute podinfo.test parent gateway is not ready (status: True, observed generation: 7, current generation: 8)"
+    );
+    assert_eq!(
+        unsettled(&|seen| seen["status"]["parents"][0]["conditions"][0]["status"] = "False".into()).unwrap(),
+        "HTTPRoute podinfo.test parent gateway is not ready (status: False, observed generation: 7, current generation: 7)"
+    );
+    assert_eq!(
+        unsettled(&|seen| drop(seen.as_object_mut().unwrap().shift_remove("status"))).unwrap(),
+        "HTTPRoute podinfo.test parent gateway is not ready (status: Unknown, observed generation: 0, current generation: 7)"
+    );
+}
+
+#[test]
+fn what_the_gateway_api_cannot_say_is_a_field_error() {
+    let canary = canary_with(
+        "
+        service:
+          gatewayRefs: []
+          timeout: 1.5s
+          backendTimeout: soon
+          corsPolicy: { allowOrigins: [{ regex: '.*' }], maxAge: later }
+          match:
+          - uri: { suffix: .html }
+            method: { prefix: P }
+            headers: { x-a: { prefix: b }, x-b: { exact: c } }
+            queryParams: { q: { suffix: z } }
+        ",
+    );
+    let texts: Vec<String> = GatewayApi.check(&canary).iter().map(FieldError::sentence).collect();
+    insta::assert_yaml_snapshot!(texts);
+    assert!(GatewayApi.write(&Subject::of(&canary), &Objects::default(), &Split::primary_only()).is_err());
+}
+
+#[test]
+fn odd_routes_do_not_panic() {
+    let shapes = [
+        "spec: null",
+        "spec: { rules: [] }",
+        "spec: { rules: {} }",
+        "spec: { rules: [null, 1, {backendRefs: 3}] }",
+        "spec: { rules: [{backendRefs: [{name: podinfo-primary}, {name: podinfo-canary}, {name: podinfo-canary, weight: -5}]}] }",
+        "spec: { parentRefs: [1], hostnames: 7, rules: [{ backendRefs: [{ name: podinfo-canary, weight: 1e9 }] }] }",
+        "status: { parents: [null, {parentRef: []}] }",
+    ];
+    for shape in shapes {
+        let mut odd = document(SHARED);
+        for (key, value) in document(shape).as_object().unwrap() {
+            odd[key] = value.clone();
+        }
+        let objects: Objects = [odd.clone()].into_iter().collect();
+        let _ = read(&Canary::test(), &objects);
+        let changes = write(&Canary::test(), &objects, Split::canary(10));
+        let _ = GatewayApi.release(&Subject::of(&Canary::test()), &objects);
+        if odd.get("spec").is_some_and(Value::is_object) {
+            let objects: Objects = [patched(&odd, &changes)].into_iter().collect();
+            assert_eq!(route(&read(&Canary::test(), &objects)).split, Some(Split::canary(10)), "{shape}");
+        }
+    }
+}

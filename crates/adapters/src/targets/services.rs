@@ -1,0 +1,262 @@
+//! The three Services of an app: `app-canary`, `app-primary` and `app` itself, the apex.
+//!
+//! Services that we make follow the spec. A Service that was there before (usually the apex) is taken over with the
+//! smallest change that works, selector and ports; what they were is noted on it, and put back when the Canary goes.
+//! Type, cluster address and traffic distribution of a Service that exists are never changed.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use seaway_api::Canary;
+use seaway_api::canary::{CanaryService, CustomMetadata};
+use serde_json::{Map, Value, json};
+
+use super::{Conventions, Selector};
+use crate::change::Change;
+use crate::kinds::SERVICE;
+use crate::object::{
+    self, FLUX_OPT_OUT, MANAGER, Patch, has_canary_owner, is_controlled_by, list, number, owner_reference, segment,
+    strings, text,
+};
+use crate::refusal::Refusal;
+use crate::world::World;
+
+/// Where the selector and ports of a Service are noted before it is taken over.
+const ORIGINAL: &str = "flagger.kubernetes.io/original-configuration";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Containers whose ports belong to the mesh, not to the app.
+const SIDECARS: [&str; 2] = ["istio-proxy", "envoy"];
+
+/// The `-canary` and `-primary` Services exist and select their pods.
+pub fn variants(
+    canary: &Canary,
+    target: &Value,
+    world: &dyn World,
+    conventions: &Conventions,
+) -> Result<Vec<Change>, Refusal> {
+    let selector = Selector::of(target, conventions)?;
+    let service = service(canary)?;
+    let canary_service =
+        Wanted { name: canary.canary_service(), value: selector.value.clone(), metadata: service.canary.as_ref() };
+    let primary_service =
+        Wanted { name: canary.primary_service(), value: selector.primary_value(), metadata: service.primary.as_ref() };
+    let changes = [canary_service, primary_service].into_iter().filter_map(|wanted| {
+        let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
+        reconcile(canary, service, target, &selector, &wanted, seen.as_deref())
+    });
+    Ok(changes.collect())
+}
+
+/// The apex Service exists and selects the primary's pods.
+pub fn apex_to_primary(
+    canary: &Canary,
+    target: &Value,
+    world: &dyn World,
+    conventions: &Conventions,
+) -> Result<Vec<Change>, Refusal> {
+    let selector = Selector::of(target, conventions)?;
+    let service = service(canary)?;
+    let wanted = Wanted {
+        name: canary.apex_name().to_owned(),
+        value: selector.primary_value(),
+        metadata: service.apex.as_ref(),
+    };
+    let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
+    Ok(reconcile(canary, service, target, &selector, &wanted, seen.as_deref()).into_iter().collect())
+}
+
+/// The apex Service selects the target's pods and is no longer ours to collect. A Service that was there before us gets
+/// back what it had; one that is already gone is nobody's problem.
+pub fn apex_to_target(
+    canary: &Canary,
+    target: &Value,
+    world: &dyn World,
+    conventions: &Conventions,
+) -> Result<Vec<Change>, Refusal> {
+    let selector = Selector::of(target, conventions)?;
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
+    let mut patch = Patch::of(SERVICE, &seen);
+    let note = |key: &str| -> Option<Value> {
+        serde_json::from_str(seen.pointer("/metadata/annotations")?.get(key)?.as_str()?).ok()
+    };
+    let plain = json!({ &selector.label: &selector.value });
+    if let Some(original) = note(ORIGINAL) {
+        patch.set("/spec/selector", original.get("selector").cloned().unwrap_or(plain));
+        if let Some(ports) = original.get("ports") {
+            patch.set("/spec/ports", ports.clone());
+        }
+        for (key, before) in original.get("annotations").and_then(Value::as_object).into_iter().flatten() {
+            let path = format!("/metadata/annotations/{}", segment(key));
+            patch.set_or_unset(&path, Some(before).filter(|before| before.is_string()));
+        }
+        patch.unset(&format!("/metadata/annotations/{}", segment(ORIGINAL)));
+    } else if has_canary_owner(&seen) {
+        patch.set("/spec/selector", plain);
+    } else {
+        let applied = note(LAST_APPLIED).and_then(|applied| applied.pointer("/spec/selector").cloned());
+        patch.set("/spec/selector", applied.unwrap_or(plain));
+    }
+    patch.disown(canary);
+    Ok(patch.finish().into_iter().collect())
+}
+
+/// Whether the apex Service exists and selects pods by this value of the selector label.
+pub fn apex_selects(canary: &Canary, world: &dyn World, selector: &Selector, value: &str) -> bool {
+    world
+        .get(SERVICE, canary.namespace(), canary.apex_name())
+        .is_some_and(|seen| strings(&seen, "/spec/selector").get(&selector.label).is_some_and(|seen| seen == value))
+}
+
+struct Wanted<'a> {
+    name: String,
+    value: String,
+    metadata: Option<&'a CustomMetadata>,
+}
+
+fn service(canary: &Canary) -> Result<&CanaryService, Refusal> {
+    canary.spec.service.as_ref().ok_or_else(|| Refusal::user("spec.service: Services need it; write at least a port"))
+}
+
+fn reconcile(
+    canary: &Canary,
+    service: &CanaryService,
+    target: &Value,
+    selector: &Selector,
+    wanted: &Wanted<'_>,
+    seen: Option<&Value>,
+) -> Option<Change> {
+    let (labels, annotations) = metadata(service, selector, wanted);
+    let ports = ports(service, target);
+    let selection = json!({ &selector.label: &wanted.value });
+    let Some(seen) = seen else {
+        let metadata = json!({
+            "name": wanted.name, "namespace": canary.namespace(),
+            "labels": labels, "annotations": annotations, "ownerReferences": [owner_reference(canary)],
+        });
+        let mut spec = Map::from_iter([
+            ("type".into(), "ClusterIP".into()),
+            ("selector".into(), selection),
+            ("ports".into(), ports.into()),
+        ]);
+        if service.headless {
+            spec.insert("clusterIP".into(), "None".into());
+        }
+        if !service.traffic_distribution.is_empty() {
+            spec.insert("trafficDistribution".into(), service.traffic_distribution.as_str().into());
+        }
+        let rest = Map::from_iter([("spec".into(), Value::Object(spec))]);
+        return Some(object::create(SERVICE, metadata, rest, MANAGER));
+    };
+
+    let ours = is_controlled_by(seen, canary);
+    let mut patch = Patch::of(SERVICE, seen);
+    let same_ports = same_ports(list(seen, "/spec/ports"), &ports);
+    let same_selector = seen.pointer("/spec/selector") == Some(&selection);
+    if !ours && !(same_ports && same_selector) && !has_canary_owner(seen) {
+        note_original(&mut patch, seen);
+    }
+    if !same_ports {
+        patch.set("/spec/ports", keep_node_ports(ports, list(seen, "/spec/ports")));
+    }
+    if !same_selector {
+        patch.set("/spec/selector", selection);
+    }
+    if ours {
+        patch.merge("/metadata/labels", &labels);
+        patch.merge("/metadata/annotations", &annotations);
+    }
+    patch.finish()
+}
+
+/// Notes what a foreign Service was, and keeps Flux from undoing the takeover.
+fn note_original(patch: &mut Patch<'_>, seen: &Value) {
+    let annotations = strings(seen, "/metadata/annotations");
+    if annotations.contains_key(ORIGINAL) {
+        return;
+    }
+    let before: BTreeMap<&str, Option<&String>> = FLUX_OPT_OUT.map(|(key, _)| (key, annotations.get(key))).into();
+    let original = json!({
+        "selector": seen.pointer("/spec/selector"), "ports": seen.pointer("/spec/ports"), "annotations": before,
+    });
+    let mut entries: BTreeMap<String, String> =
+        FLUX_OPT_OUT.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    entries.insert(ORIGINAL.into(), original.to_string());
+    patch.merge("/metadata/annotations", &entries);
+}
+
+fn metadata(
+    service: &CanaryService,
+    selector: &Selector,
+    wanted: &Wanted<'_>,
+) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+    let CustomMetadata { mut labels, mut annotations } = wanted.metadata.cloned().unwrap_or_default();
+    labels.insert(selector.label.clone(), wanted.name.clone());
+    annotations.extend(FLUX_OPT_OUT.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    if let Some(unmanaged) = &service.unmanaged_metadata {
+        labels.retain(|key, _| !unmanaged.labels.contains(key));
+        annotations.retain(|key, _| !unmanaged.annotations.contains(key));
+    }
+    (labels, annotations)
+}
+
+/// The port of the spec and, if asked for, every other port of the target's containers.
+fn ports(service: &CanaryService, target: &Value) -> Vec<Value> {
+    let target_port = match &service.target_port {
+        None | Some(IntOrString::Int(0)) => json!(service.port),
+        Some(IntOrString::String(name)) if name.is_empty() || name == "0" => json!(service.port),
+        Some(given) => json!(given),
+    };
+    let name = if service.port_name.is_empty() { "http" } else { &service.port_name };
+    let mut main = json!({ "name": name, "protocol": "TCP", "port": service.port, "targetPort": target_port });
+    if !service.app_protocol.is_empty() {
+        main["appProtocol"] = service.app_protocol.as_str().into();
+    }
+    let mut ports = vec![main];
+    if !service.port_discovery {
+        return ports;
+    }
+    for container in list(target, "/spec/template/spec/containers") {
+        let container_name = text(container, "/name");
+        if SIDECARS.contains(&container_name) {
+            continue;
+        }
+        for (index, port) in list(container, "/ports").iter().enumerate() {
+            let Some(number) = number(port, "/containerPort") else { continue };
+            let given = text(port, "/name");
+            if target_port == number || (!given.is_empty() && target_port == given) {
+                continue;
+            }
+            // Two entries with one port number would make the whole Service invalid.
+            if ports.iter().any(|port| port["port"] == number) {
+                continue;
+            }
+            let name = if given.is_empty() { format!("tcp-{container_name}-{index}") } else { given.to_owned() };
+            ports.push(json!({ "name": name, "protocol": "TCP", "port": number, "targetPort": number }));
+        }
+    }
+    ports
+}
+
+/// Order does not matter, nor does what the server adds.
+fn same_ports(seen: &[Value], wanted: &[Value]) -> bool {
+    let fields = ["name", "port", "targetPort", "appProtocol"];
+    let same = |seen: &Value, wanted: &Value| {
+        let protocol = seen.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+        protocol == text(wanted, "/protocol") && fields.iter().all(|field| seen.get(*field) == wanted.get(*field))
+    };
+    seen.len() == wanted.len() && wanted.iter().all(|wanted| seen.iter().any(|seen| same(seen, wanted)))
+}
+
+fn keep_node_ports(mut ports: Vec<Value>, seen: &[Value]) -> Vec<Value> {
+    for port in &mut ports {
+        let before = seen.iter().find(|seen| seen.get("name") == port.get("name"));
+        if let Some(node_port) = before.and_then(|seen| seen.get("nodePort")) {
+            port["nodePort"] = node_port.clone();
+        }
+    }
+    ports
+}
+
+#[cfg(test)]
+mod tests;
