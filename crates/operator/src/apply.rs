@@ -1,0 +1,219 @@
+//! From a decision to requests: the status first, then the effects in order.
+//!
+//! The status is stored by compare-and-swap before any effect runs, so a leader that was asleep, or a round that
+//! decided on an old world, ends here. Each effect becomes changes by the adapters and is sent one by one; the first
+//! refusal ends the round. Answers go into the cache at once. Whether and when to try again is decided elsewhere.
+
+use seaway_adapters::change::{Action, Change, ObjectRef};
+use seaway_adapters::effects::{EffectContext, changes, needs};
+use seaway_adapters::kinds::{CANARY, CONFIG_MAP, DEPLOYMENT, HPA, SECRET, SERVICE};
+use seaway_adapters::refusal::Refusal;
+use seaway_adapters::routers::Router;
+use seaway_adapters::targets::Conventions;
+use seaway_adapters::world::Fetched;
+use seaway_api::canary::CanaryStatus;
+use seaway_api::{Canary, FINALIZER};
+use seaway_core::effect::Effect;
+use serde_json::{Map, Value, json};
+
+use crate::cache::View;
+use crate::requests::{ApiError, Requests};
+
+/// Why a round ended early.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The adapters would not turn an effect into changes.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The API server did not do what was asked; with Flagger's words for what that was.
+    #[error("{context}{error}")]
+    Api {
+        /// Flagger's words, ending in `: `.
+        context: String,
+        /// What the server said.
+        error: ApiError,
+    },
+}
+
+/// Sends what one round decided.
+pub(crate) struct Hand<'a> {
+    /// Way to the API server.
+    pub(crate) requests: &'a Requests,
+    /// The round's view of the world; takes up the answers.
+    pub(crate) view: &'a View,
+    /// Which canary.
+    pub(crate) object: ObjectRef,
+    /// How many writes were sent and done.
+    pub(crate) writes: u32,
+}
+
+impl<'a> Hand<'a> {
+    /// A hand for the canary `view` belongs to.
+    pub(crate) fn new(requests: &'a Requests, view: &'a View, canary: &Value) -> Self {
+        let text = |pointer: &str| canary.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object = ObjectRef { kind: CANARY, namespace: text("/metadata/namespace"), name: text("/metadata/name") };
+        Self { requests, view, object, writes: 0 }
+    }
+
+    /// Stores `new` in place of `old`, if the Canary is still the one that was looked at. Fields of the status that
+    /// are not known here stay as they are.
+    pub(crate) async fn store(&mut self, old: &CanaryStatus, new: &CanaryStatus) -> Result<(), Trouble> {
+        let Some(canary) = self.view.canary() else { return Ok(()) };
+        let body = json!({ "metadata": guard(&canary), "status": difference(&to_value(old), &to_value(new)) });
+        let answer = self.requests.patch_status(&self.object, &body).await.map_err(|error| Trouble::Api {
+            context: format!("updating canary {}.{} status failed: ", self.object.name, self.object.namespace),
+            error,
+        })?;
+        self.writes += 1;
+        self.view.written(&self.object, answer);
+        Ok(())
+    }
+
+    /// Makes one effect true.
+    pub(crate) async fn make(
+        &mut self,
+        effect: &Effect,
+        canary: &Canary,
+        router: &dyn Router,
+        conventions: &Conventions,
+    ) -> Result<(), Trouble> {
+        if let Effect::Finalizer(wanted) = effect {
+            return self.finalizer(*wanted).await;
+        }
+        let view = self.view;
+        let with =
+            |fetched: &Fetched| changes(effect, &EffectContext { canary, world: view, router, conventions, fetched });
+        let none = Fetched::new();
+        let needed = needs(effect, &EffectContext { canary, world: view, router, conventions, fetched: &none });
+        let mut fetched = none;
+        for object in needed {
+            let answer = self.requests.get(&object).await;
+            let ObjectRef { kind, namespace, name } = &object;
+            let context = || format!("{} {name}.{namespace} get query error: ", kind.kind.to_lowercase());
+            let value = answer.map_err(|error| Trouble::Api { context: context(), error })?;
+            fetched.extend(value.map(|value| (object, value)));
+        }
+        for change in with(&fetched)? {
+            self.send(&change).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, change: &Change) -> Result<(), Trouble> {
+        let answer = self.requests.send(change).await;
+        let answer = answer.map_err(|error| Trouble::Api { context: context(change), error })?;
+        self.writes += 1;
+        tracing::debug!(
+            canary = %format_args!("{}.{}", self.object.name, self.object.namespace),
+            kind = change.object.kind.kind,
+            name = change.object.name,
+            verb = verb(&change.action),
+            "wrote"
+        );
+        match (answer, &change.action) {
+            (Some(answer), _) => self.view.written(&change.object, answer),
+            (None, Action::Delete { uid }) => self.view.removed(&change.object, uid),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Puts our finalizer on the Canary or takes it off; others stay.
+    pub(crate) async fn finalizer(&mut self, wanted: bool) -> Result<(), Trouble> {
+        let Some(canary) = self.view.canary() else { return Ok(()) };
+        let present = canary.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        if present.iter().any(|finalizer| finalizer == FINALIZER) == wanted {
+            return Ok(());
+        }
+        let mut finalizers: Vec<Value> = present.into_iter().filter(|finalizer| finalizer != FINALIZER).collect();
+        if wanted {
+            finalizers.push(FINALIZER.into());
+        }
+        let mut metadata = guard(&canary);
+        metadata["finalizers"] = finalizers.into();
+        let change = Change {
+            object: self.object.clone(),
+            action: Action::MergePatch { body: json!({ "metadata": metadata }) },
+        };
+        self.send(&change).await
+    }
+}
+
+/// What a write to the Canary was decided on.
+fn guard(canary: &Value) -> Value {
+    let field = |name: &str| canary.pointer(&format!("/metadata/{name}")).cloned().unwrap_or_default();
+    json!({ "uid": field("uid"), "resourceVersion": field("resourceVersion") })
+}
+
+fn to_value(status: &CanaryStatus) -> Value {
+    // A status is plain data and always has a JSON form.
+    serde_json::to_value(status).unwrap_or_default()
+}
+
+/// The JSON merge patch that turns `old` into `new`.
+fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(before), Value::Object(after)) = (old, new) else { return new.clone() };
+    let mut patch = Map::new();
+    for (key, value) in after {
+        match before.get(key) {
+            Some(known) if known == value => {}
+            Some(known) => drop(patch.insert(key.clone(), difference(known, value))),
+            None => drop(patch.insert(key.clone(), value.clone())),
+        }
+    }
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    Value::Object(patch)
+}
+
+fn verb(action: &Action) -> &'static str {
+    match action {
+        Action::Create { .. } => "create",
+        Action::Apply { .. } => "apply",
+        Action::JsonPatch { .. } | Action::MergePatch { .. } => "patch",
+        Action::Delete { .. } => "delete",
+    }
+}
+
+/// What failed, in Flagger's words.
+fn context(change: &Change) -> String {
+    let ObjectRef { kind, namespace, name } = &change.object;
+    let did = match change.action {
+        Action::Create { .. } => "create",
+        Action::Delete { .. } => "delete",
+        _ => "update",
+    };
+    match *kind {
+        SERVICE => format!("reconcileService failed: service {name}.{namespace} {did} error: "),
+        DEPLOYMENT if did == "create" => {
+            format!("createPrimaryDeployment failed: creating deployment {name}.{namespace} failed: ")
+        }
+        DEPLOYMENT if name.ends_with("-primary") => {
+            format!("updating deployment {name}.{namespace} template spec failed: ")
+        }
+        DEPLOYMENT => format!("deployment {name}.{namespace} patch query error: "),
+        CONFIG_MAP | SECRET => format!("{} {name}.{namespace} {did} failed: ", kind.kind.to_lowercase()),
+        HPA => format!("{did} of {} v2 {name}.{namespace} failed: ", kind.kind),
+        _ => format!("{} {name}.{namespace} {did} error: ", kind.kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_patch_names_only_what_changed_and_removes_what_went() {
+        let old = json!({ "phase": "Progressing", "canaryWeight": 10, "trackedConfigs": { "configmap/a": "1", "secret/b": "2" },
+            "sessionAffinityCookie": "a=b", "conditions": [{ "type": "Promoted" }] });
+        let new = json!({ "phase": "Progressing", "canaryWeight": 20, "trackedConfigs": { "configmap/a": "1" },
+            "conditions": [{ "type": "Promoted" }, { "type": "Accepted" }] });
+        assert_eq!(
+            difference(&old, &new),
+            json!({ "canaryWeight": 20, "trackedConfigs": { "secret/b": null }, "sessionAffinityCookie": null,
+                "conditions": [{ "type": "Promoted" }, { "type": "Accepted" }] })
+        );
+        assert_eq!(difference(&old, &old), json!({}));
+    }
+}

@@ -1,0 +1,143 @@
+//! Questions to the outside, each as a task of its own.
+//!
+//! A round only starts a question and goes on; the answer comes back through a channel and wakes the canary. So a slow
+//! hook delays its own canary and nobody else, and a round never waits for the network. A question is started once per
+//! key; dropping its handle stops it. What an answer means is decided by the rules.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use seaway_adapters::hooks;
+use seaway_adapters::http::Http;
+use seaway_adapters::metrics::Inquiry;
+use seaway_adapters::world::World;
+use seaway_api::Canary;
+use seaway_core::plan::{Hook, Plan};
+use seaway_core::question::{Answer, Question, QuestionKey, Subject};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::key::CanaryKey;
+use crate::memory::Memory;
+use crate::requests::Requests;
+use crate::telemetry::Telemetry;
+
+/// An answer on its way back.
+pub(crate) struct Answered {
+    /// Whose question it was.
+    pub(crate) canary: CanaryKey,
+    /// Which question.
+    pub(crate) question: QuestionKey,
+    /// What came back.
+    pub(crate) answer: Answer,
+}
+
+/// Starts questions.
+pub(crate) struct Asker {
+    pub(crate) http: Http,
+    pub(crate) requests: Requests,
+    pub(crate) answers: UnboundedSender<Answered>,
+    pub(crate) telemetry: Arc<Telemetry>,
+    /// How many questions may be under way at once.
+    pub(crate) permits: Arc<Semaphore>,
+}
+
+/// A question with everything needed to ask it.
+enum Errand {
+    Hook(Box<Hook>, hooks::Payload),
+    Metric(Box<Inquiry>),
+    Providers(Vec<Inquiry>),
+    /// It cannot be asked at all.
+    Known(Answer),
+}
+
+impl Asker {
+    /// Starts `question` unless it is under way or answered.
+    pub(crate) fn ask(
+        &self,
+        canary: &Canary,
+        plan: &Plan,
+        question: &Question,
+        world: &dyn World,
+        memory: &mut Memory,
+        now: Timestamp,
+    ) {
+        let key = &question.key;
+        if memory.asked.contains_key(key) || memory.answers.contains_key(key) {
+            return;
+        }
+        if key.tick > 0 && memory.tick_began.is_none() {
+            memory.tick_began = Some(now);
+        }
+        let errand = errand(canary, plan, question, world);
+        let metric = match key.subject {
+            Subject::Metric(index) => plan.metrics.get(index).map(|check| (canary.clone(), check.name.clone())),
+            _ => None,
+        };
+        let (http, requests, permits) = (self.http.clone(), self.requests.clone(), self.permits.clone());
+        let (answers, telemetry) = (self.answers.clone(), self.telemetry.clone());
+        let canary = CanaryKey::new(canary.namespace(), canary.name());
+        let question = key.clone();
+        let task = tokio::spawn(async move {
+            // The semaphore is never closed; without a permit the question is still asked.
+            let _permit = permits.acquire().await;
+            let answer = run(&http, &requests, errand).await;
+            if let (Answer::Value { value, .. }, Some((canary, name))) = (&answer, &metric) {
+                telemetry.measured(canary, name, *value);
+            }
+            tracing::debug!(canary = %canary, question = ?question.subject, ?answer, "answered");
+            let _ = answers.send(Answered { canary, question, answer });
+        });
+        memory.asked.insert(key.clone(), AbortOnDropHandle::new(task));
+    }
+}
+
+fn errand(canary: &Canary, plan: &Plan, question: &Question, world: &dyn World) -> Errand {
+    let gone = || Errand::Known(Answer::Broken("the check is no longer in the spec".to_owned()));
+    match question.key.subject {
+        Subject::Hook(index) => plan.hooks.get(index).map_or_else(gone, |hook| {
+            Errand::Hook(Box::new(hook.clone()), hooks::payload(canary, question.phase, &hook.metadata))
+        }),
+        Subject::Metric(index) => {
+            plan.metrics.get(index).map_or_else(gone, |check| match Inquiry::of(check, plan, canary, world) {
+                Ok(inquiry) => Errand::Metric(Box::new(inquiry)),
+                Err(answer) => Errand::Known(answer),
+            })
+        }
+        Subject::Providers => match Inquiry::probes(plan, canary, world) {
+            Ok(probes) => Errand::Providers(probes),
+            Err(answer) => Errand::Known(answer),
+        },
+    }
+}
+
+async fn run(http: &Http, requests: &Requests, errand: Errand) -> Answer {
+    match errand {
+        Errand::Hook(hook, payload) => hooks::call(http, &hook, &payload).await,
+        Errand::Metric(inquiry) => match secret(requests, &inquiry).await {
+            Ok(secret) => inquiry.ask(http, secret.as_ref()).await,
+            Err(answer) => answer,
+        },
+        Errand::Providers(probes) => {
+            for probe in probes {
+                let answer = match secret(requests, &probe).await {
+                    Ok(secret) => probe.probe(http, secret.as_ref()).await,
+                    Err(answer) => answer,
+                };
+                if answer != Answer::Yes {
+                    return answer;
+                }
+            }
+            Answer::Yes
+        }
+        Errand::Known(answer) => answer,
+    }
+}
+
+/// The credentials of a provider, read when they are needed and kept nowhere.
+async fn secret(requests: &Requests, inquiry: &Inquiry) -> Result<Option<serde_json::Value>, Answer> {
+    let Some(object) = inquiry.secret() else { return Ok(None) };
+    let answer = requests.get(object).await;
+    answer.map_err(|error| Answer::Broken(format!("secret {}.{} error: {error}", object.name, object.namespace)))
+}

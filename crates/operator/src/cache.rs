@@ -1,0 +1,451 @@
+//! What the operator knows of the cluster, and who cares about which part of it.
+//!
+//! One watch per kind fills the cache; every read of a round comes from here, so an idle canary costs no request. The
+//! answers of our own writes go in at once (read your own writes), and a watch event that is older than what is
+//! already known is ignored, so a round never decides on a world that is older than its own last write.
+//!
+//! A canary is woken by exactly what its last round read: reading through a [`View`] also registers the interest,
+//! under the same lock, so no change can slip between the two. Objects are kept as compact JSON text without
+//! `managedFields`; of ConfigMaps and Secrets only name, type and checksum stay.
+//!
+//! The cache never asks the API server and does not know what any object means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use seaway_adapters::change::{Kind, ObjectRef};
+use seaway_adapters::kinds::{CANARY, CONFIG_MAP, SECRET};
+use seaway_adapters::targets::config;
+use seaway_adapters::world::World;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::key::CanaryKey;
+
+/// Everything watched, shared by the watches, the rounds and the health page.
+pub(crate) struct Cache {
+    state: Mutex<State>,
+    wakes: UnboundedSender<CanaryKey>,
+    /// Told whenever something became known of a kind as a whole.
+    progress: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    shelves: BTreeMap<Kind, Shelf>,
+    /// Who read what in its last round. An empty name stands for the whole namespace.
+    readers: BTreeMap<ObjectRef, BTreeSet<CanaryKey>>,
+    /// The same the other way round, so that a canary's interests can be replaced.
+    interests: BTreeMap<CanaryKey, BTreeSet<ObjectRef>>,
+    /// Canaries by namespace and target: two on one target must know of each other.
+    rivals: BTreeMap<(String, String), BTreeSet<CanaryKey>>,
+}
+
+/// All objects of one kind.
+#[derive(Default)]
+struct Shelf {
+    objects: BTreeMap<(String, String), Entry>,
+    presence: Presence,
+    /// Names met since the current list began; what a finished list did not name is gone.
+    listing: Option<BTreeSet<(String, String)>>,
+    /// Objects we deleted ourselves whose deletion the watch has not shown yet, by uid.
+    deleted: BTreeSet<String>,
+}
+
+/// What is known of a kind as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Not listed yet.
+    #[default]
+    Unknown,
+    /// The API server does not know the kind.
+    Missing,
+    /// Listed: what is not in the cache does not exist.
+    Synced,
+}
+
+struct Entry {
+    version: Version,
+    text: Box<[u8]>,
+}
+
+/// A resourceVersion. The server promises that they can be compared as whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(Option<u128>);
+
+impl Version {
+    fn of(object: &Value) -> Self {
+        Self(text(object, "/metadata/resourceVersion").parse().ok())
+    }
+
+    /// Whether `new` may replace `self`. A version that is no number cannot be compared and is believed.
+    fn yields_to(self, new: Self) -> bool {
+        match (self.0, new.0) {
+            (Some(old), Some(new)) => new > old,
+            _ => true,
+        }
+    }
+}
+
+impl Cache {
+    /// An empty cache that reports whom a change concerns to `wakes`.
+    pub(crate) fn new(wakes: UnboundedSender<CanaryKey>) -> Self {
+        Self { state: Mutex::default(), wakes, progress: Notify::new() }
+    }
+
+    /// A new list of `kind` begins.
+    pub(crate) fn list_begins(&self, kind: Kind) {
+        self.lock().shelf(kind).listing = Some(BTreeSet::new());
+    }
+
+    /// The list is complete: what it did not name, and nobody wrote meanwhile, is gone.
+    pub(crate) fn list_ends(&self, kind: Kind) {
+        let mut state = self.lock();
+        let shelf = state.shelf(kind);
+        let Some(listed) = shelf.listing.take() else { return };
+        let first = std::mem::replace(&mut shelf.presence, Presence::Synced) != Presence::Synced;
+        shelf.deleted.clear();
+        let gone: Vec<_> = shelf.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+        for (namespace, name) in gone {
+            self.discard(&mut state, &ObjectRef { kind, namespace, name }, None);
+        }
+        self.progress.notify_waiters();
+        // A kind that is seen for the first time changes what "absent" means for everyone who read it as absent.
+        if first {
+            let readers = state.readers.iter().filter(|(object, _)| object.kind == kind);
+            let readers: BTreeSet<&CanaryKey> = readers.flat_map(|(_, keys)| keys).collect();
+            readers.into_iter().for_each(|key| self.send(key.clone()));
+        }
+    }
+
+    /// The watch shows `object`.
+    pub(crate) fn applied(&self, kind: Kind, object: Value) {
+        self.store(kind, object, None);
+    }
+
+    /// The API server answered a write of `writer` with `object`; everyone else who reads it is woken.
+    pub(crate) fn written(&self, kind: Kind, object: Value, writer: &CanaryKey) {
+        self.store(kind, object, Some(writer));
+    }
+
+    /// The watch shows that `object` (its last state) is deleted.
+    pub(crate) fn deleted(&self, kind: Kind, object: &Value) {
+        let mut state = self.lock();
+        let reference = reference(kind, object);
+        let shelf = state.shelf(kind);
+        shelf.deleted.remove(text(object, "/metadata/uid"));
+        let known = shelf.objects.get(&(reference.namespace.clone(), reference.name.clone()));
+        // An object of the same name that was made later stays.
+        if known
+            .is_some_and(|known| known.version == Version::of(object) || known.version.yields_to(Version::of(object)))
+        {
+            self.discard(&mut state, &reference, None);
+        }
+    }
+
+    /// We deleted the object with this uid ourselves.
+    pub(crate) fn removed(&self, object: &ObjectRef, uid: &str, writer: &CanaryKey) {
+        let mut state = self.lock();
+        let known = state.read(object).is_some_and(|value| text(&value, "/metadata/uid") == uid);
+        if known {
+            state.shelf(object.kind).deleted.insert(uid.to_owned());
+            self.discard(&mut state, object, Some(writer));
+        }
+    }
+
+    /// The API server does not know `kind`.
+    pub(crate) fn is_missing(&self, kind: Kind) {
+        let mut state = self.lock();
+        let shelf = state.shelf(kind);
+        if shelf.presence == Presence::Unknown {
+            shelf.presence = Presence::Missing;
+            self.progress.notify_waiters();
+        }
+    }
+
+    /// What is known of `kind` as a whole.
+    pub(crate) fn presence(&self, kind: Kind) -> Presence {
+        self.lock().shelves.get(&kind).map_or(Presence::Unknown, |shelf| shelf.presence)
+    }
+
+    /// Waits until every one of `kinds` is listed or known to be missing.
+    pub(crate) async fn complete(&self, kinds: &[Kind]) {
+        loop {
+            let progress = self.progress.notified();
+            if kinds.iter().all(|kind| self.presence(*kind) != Presence::Unknown) {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    /// The canaries of one namespace and target, by name.
+    pub(crate) fn rivals(&self, namespace: &str, target: &str) -> Vec<Value> {
+        let state = self.lock();
+        let keys = state.rivals.get(&(namespace.to_owned(), target.to_owned()));
+        keys.into_iter().flatten().filter_map(|key| state.read(&canary_reference(key))).collect()
+    }
+
+    /// Every canary that is known.
+    pub(crate) fn canaries(&self) -> Vec<CanaryKey> {
+        let state = self.lock();
+        let names = state.shelves.get(&CANARY).into_iter().flat_map(|shelf| shelf.objects.keys());
+        names.map(|(namespace, name)| CanaryKey::new(namespace, name)).collect()
+    }
+
+    /// How many canaries there are in `namespace`.
+    pub(crate) fn count(&self, namespace: &str) -> usize {
+        let state = self.lock();
+        let names = state.shelves.get(&CANARY).into_iter().flat_map(|shelf| shelf.objects.keys());
+        names.filter(|(own, _)| own == namespace).count()
+    }
+
+    /// The world as one round of `key` sees it.
+    pub(crate) fn view(self: &Arc<Self>, key: &CanaryKey) -> View {
+        View { cache: self.clone(), key: key.clone(), read: Mutex::default() }
+    }
+
+    fn store(&self, kind: Kind, object: Value, writer: Option<&CanaryKey>) {
+        let reference = reference(kind, &object);
+        let version = Version::of(&object);
+        let uid = text(&object, "/metadata/uid").to_owned();
+        let projection = project(kind, object);
+        let Ok(encoded) = serde_json::to_vec(&projection) else { return };
+        let mut state = self.lock();
+        let shelf = state.shelf(kind);
+        let name = (reference.namespace.clone(), reference.name.clone());
+        if let Some(listing) = &mut shelf.listing {
+            listing.insert(name.clone());
+        }
+        let stale = shelf.objects.get(&name).is_some_and(|known| !known.version.yields_to(version));
+        if stale || shelf.deleted.contains(&uid) {
+            return;
+        }
+        let before = if kind == CANARY { state.read(&reference) } else { None };
+        if let Some(before) = before {
+            state.forget_rival(&before);
+            // A changed target frees the canaries of the old one.
+            self.wake_rivals(&state, &before);
+        }
+        let entry = Entry { version, text: encoded.into_boxed_slice() };
+        state.shelf(kind).objects.insert(name, entry);
+        if kind == CANARY {
+            state.remember_rival(&projection);
+            self.wake_rivals(&state, &projection);
+        }
+        self.wake(&state, &reference, writer);
+    }
+
+    fn discard(&self, state: &mut State, object: &ObjectRef, writer: Option<&CanaryKey>) {
+        if object.kind == CANARY
+            && let Some(canary) = state.read(object)
+        {
+            state.forget_rival(&canary);
+            self.wake_rivals(state, &canary);
+        }
+        state.shelf(object.kind).objects.remove(&(object.namespace.clone(), object.name.clone()));
+        self.wake(state, object, writer);
+    }
+
+    /// Wakes everyone who read `object`, except the one who wrote it.
+    fn wake(&self, state: &State, object: &ObjectRef, writer: Option<&CanaryKey>) {
+        let whole = ObjectRef { name: String::new(), ..object.clone() };
+        let mut keys: BTreeSet<&CanaryKey> =
+            [object, &whole].into_iter().filter_map(|object| state.readers.get(object)).flatten().collect();
+        let own = (object.kind == CANARY).then(|| CanaryKey::new(&object.namespace, &object.name));
+        keys.extend(own.as_ref());
+        keys.into_iter().filter(|key| Some(*key) != writer).for_each(|key| self.send(key.clone()));
+    }
+
+    fn wake_rivals(&self, state: &State, canary: &Value) {
+        let own = CanaryKey::of(canary);
+        let others = state.rivals.get(&target(canary)).into_iter().flatten().filter(|key| **key != own);
+        others.for_each(|key| self.send(key.clone()));
+    }
+
+    fn send(&self, key: CanaryKey) {
+        // Nobody listens any more once the operator stops; then nobody needs to be woken either.
+        let _ = self.wakes.send(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code under this lock panics half way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn shelf(&mut self, kind: Kind) -> &mut Shelf {
+        self.shelves.entry(kind).or_default()
+    }
+
+    fn read(&self, object: &ObjectRef) -> Option<Value> {
+        let name = (object.namespace.clone(), object.name.clone());
+        let entry = self.shelves.get(&object.kind)?.objects.get(&name)?;
+        serde_json::from_slice(&entry.text).ok()
+    }
+
+    fn remember_rival(&mut self, canary: &Value) {
+        self.rivals.entry(target(canary)).or_default().insert(CanaryKey::of(canary));
+    }
+
+    fn forget_rival(&mut self, canary: &Value) {
+        let target = target(canary);
+        if let Some(keys) = self.rivals.get_mut(&target) {
+            keys.remove(&CanaryKey::of(canary));
+            if keys.is_empty() {
+                self.rivals.remove(&target);
+            }
+        }
+    }
+
+    fn register(&mut self, key: &CanaryKey, object: &ObjectRef) {
+        self.readers.entry(object.clone()).or_default().insert(key.clone());
+        self.interests.entry(key.clone()).or_default().insert(object.clone());
+    }
+
+    fn unregister(&mut self, key: &CanaryKey, object: &ObjectRef) {
+        if let Some(keys) = self.readers.get_mut(object) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.readers.remove(object);
+            }
+        }
+    }
+}
+
+/// The world as one round sees it: every object is read once and stays as it was read, except for the round's own
+/// writes. What changes meanwhile is caught by the preconditions of those writes, and wakes the canary again.
+pub(crate) struct View {
+    cache: Arc<Cache>,
+    key: CanaryKey,
+    read: Mutex<Pins>,
+}
+
+#[derive(Default)]
+struct Pins {
+    /// Everything that was asked for.
+    read: BTreeSet<ObjectRef>,
+    objects: BTreeMap<ObjectRef, Option<Arc<Value>>>,
+    lists: BTreeMap<ObjectRef, Vec<Arc<Value>>>,
+}
+
+impl Pins {
+    fn replace(&mut self, object: &ObjectRef, value: Option<Arc<Value>>) {
+        self.lists.remove(&ObjectRef { name: String::new(), ..object.clone() });
+        self.objects.insert(object.clone(), value);
+    }
+}
+
+impl View {
+    /// The canary this view belongs to, as it is stored.
+    pub(crate) fn canary(&self) -> Option<Arc<Value>> {
+        self.get(CANARY, &self.key.namespace, &self.key.name)
+    }
+
+    /// Takes over the answer of a write of this round.
+    pub(crate) fn written(&self, object: &ObjectRef, answer: Value) {
+        let pinned = Arc::new(project(object.kind, answer.clone()));
+        self.cache.written(object.kind, answer, &self.key);
+        self.pins().replace(object, Some(pinned));
+    }
+
+    /// Takes over a deletion of this round.
+    pub(crate) fn removed(&self, object: &ObjectRef, uid: &str) {
+        self.cache.removed(object, uid, &self.key);
+        self.pins().replace(object, None);
+    }
+
+    /// What is known of `kind` as a whole.
+    pub(crate) fn presence(&self, kind: Kind) -> Presence {
+        self.cache.presence(kind)
+    }
+
+    /// The round is over: from now on the canary is woken by what this round read and by nothing else.
+    pub(crate) fn finish(self) {
+        let pins = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.cache.lock();
+        let before = state.interests.remove(&self.key).unwrap_or_default();
+        before.difference(&pins.read).for_each(|object| state.unregister(&self.key, object));
+        state.interests.insert(self.key, pins.read);
+    }
+
+    /// Nothing more is of interest: the canary is gone.
+    pub(crate) fn forget(self) {
+        let mut state = self.cache.lock();
+        let before = state.interests.remove(&self.key).unwrap_or_default();
+        before.iter().for_each(|object| state.unregister(&self.key, object));
+    }
+
+    fn pins(&self) -> MutexGuard<'_, Pins> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World for View {
+    fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        let mut pins = self.pins();
+        if let Some(pinned) = pins.objects.get(&object) {
+            return pinned.clone();
+        }
+        let mut state = self.cache.lock();
+        state.register(&self.key, &object);
+        let value = state.read(&object).map(Arc::new);
+        pins.read.insert(object.clone());
+        pins.objects.insert(object, value.clone());
+        value
+    }
+
+    fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<Value>> {
+        let whole = ObjectRef { kind, namespace: namespace.to_owned(), name: String::new() };
+        let mut pins = self.pins();
+        if let Some(pinned) = pins.lists.get(&whole) {
+            return pinned.clone();
+        }
+        let mut state = self.cache.lock();
+        state.register(&self.key, &whole);
+        pins.read.insert(whole.clone());
+        let shelf = state.shelves.get(&kind);
+        let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range((namespace.to_owned(), String::new())..));
+        let entries = entries.take_while(|((own, _), _)| own == namespace);
+        let values: Vec<_> =
+            entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.text).ok()).map(Arc::new).collect();
+        pins.lists.insert(whole, values.clone());
+        values
+    }
+}
+
+/// What is kept of an object: of ConfigMaps and Secrets a checksum and never the data, of others all but the record of
+/// who manages which field, which is often larger than the object.
+fn project(kind: Kind, mut object: Value) -> Value {
+    if kind == CONFIG_MAP || kind == SECRET {
+        return config::project(kind, &object);
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+fn reference(kind: Kind, object: &Value) -> ObjectRef {
+    let CanaryKey { namespace, name } = CanaryKey::of(object);
+    ObjectRef { kind, namespace, name }
+}
+
+fn canary_reference(key: &CanaryKey) -> ObjectRef {
+    ObjectRef { kind: CANARY, namespace: key.namespace.clone(), name: key.name.clone() }
+}
+
+fn target(canary: &Value) -> (String, String) {
+    (text(canary, "/metadata/namespace").to_owned(), text(canary, "/spec/targetRef/name").to_owned())
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+//! The cache with plain objects: no client, no server.
+
+use seaway_adapters::kinds::{DEPLOYMENT, SERVICE};
+use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::*;
+
+fn cache() -> (Arc<Cache>, UnboundedReceiver<CanaryKey>) {
+    let (wakes, woken) = unbounded_channel();
+    (Arc::new(Cache::new(wakes)), woken)
+}
+
+fn object(name: &str, version: u64) -> Value {
+    json!({
+        "metadata": { "namespace": "test", "name": name, "uid": format!("uid-{name}"),
+            "resourceVersion": version.to_string(), "managedFields": [{ "manager": "kubectl" }] },
+        "spec": { "version": version }
+    })
+}
+
+fn canary(name: &str, target: &str, version: u64) -> Value {
+    let mut canary = object(name, version);
+    canary["spec"] = json!({ "targetRef": { "name": target } });
+    canary
+}
+
+fn key(name: &str) -> CanaryKey {
+    CanaryKey::new("test", name)
+}
+
+fn woken(channel: &mut UnboundedReceiver<CanaryKey>) -> Vec<String> {
+    let mut names: Vec<_> = std::iter::from_fn(|| channel.try_recv().ok()).map(|key| key.name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn version(cache: &Arc<Cache>, kind: Kind, name: &str) -> Option<Value> {
+    let view = cache.view(&key("reader-of-tests"));
+    let object = view.get(kind, "test", name);
+    view.forget();
+    object.map(|object| object["spec"]["version"].clone())
+}
+
+#[test]
+fn a_change_wakes_exactly_those_who_read_the_object() {
+    let (cache, mut channel) = cache();
+    for (name, reads) in [("a", vec!["podinfo", "shared"]), ("b", vec!["shared"]), ("c", vec!["other"])] {
+        let view = cache.view(&key(name));
+        reads.iter().for_each(|read| assert!(view.get(DEPLOYMENT, "test", read).is_none()));
+        view.finish();
+    }
+    cache.applied(DEPLOYMENT, object("podinfo", 1));
+    assert_eq!(woken(&mut channel), ["a"], "also by an object that did not exist when it was read");
+    cache.applied(DEPLOYMENT, object("shared", 2));
+    assert_eq!(woken(&mut channel), ["a", "b"]);
+    cache.applied(SERVICE, object("shared", 3));
+    assert_eq!(woken(&mut channel), [""; 0], "another kind of the same name");
+    let view = cache.view(&key("a"));
+    view.get(DEPLOYMENT, "test", "podinfo");
+    view.finish();
+    cache.applied(DEPLOYMENT, object("shared", 4));
+    assert_eq!(woken(&mut channel), ["b"], "a no longer reads it");
+    cache.deleted(DEPLOYMENT, &object("podinfo", 5));
+    assert_eq!(woken(&mut channel), ["a"]);
+}
+
+#[test]
+fn older_events_are_ignored_after_our_own_write() {
+    let (cache, mut channel) = cache();
+    cache.applied(DEPLOYMENT, object("podinfo", 9));
+    let view = cache.view(&key("a"));
+    view.get(DEPLOYMENT, "test", "podinfo");
+    let reference = reference(DEPLOYMENT, &object("podinfo", 0));
+    view.written(&reference, object("podinfo", 12));
+    assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["spec"]["version"], 12);
+    view.finish();
+    for old in [10, 11, 12] {
+        cache.applied(DEPLOYMENT, object("podinfo", old));
+    }
+    cache.deleted(DEPLOYMENT, &object("podinfo", 11));
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(12)));
+    assert_eq!(woken(&mut channel), [""; 0], "nobody is woken by what is already known");
+    cache.applied(DEPLOYMENT, object("podinfo", 100));
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(100)), "versions are numbers, not text");
+    assert_eq!(woken(&mut channel), ["a"]);
+}
+
+#[test]
+fn a_write_wakes_the_others_who_read_the_object() {
+    let (cache, mut channel) = cache();
+    let views = [cache.view(&key("a")), cache.view(&key("b"))];
+    views.iter().for_each(|view| assert!(view.get(DEPLOYMENT, "test", "shared").is_none()));
+    let [a, b] = views;
+    b.finish();
+    a.written(&reference(DEPLOYMENT, &object("shared", 0)), object("shared", 1));
+    a.finish();
+    assert_eq!(woken(&mut channel), ["b"]);
+}
+
+#[test]
+fn a_round_sees_one_world() {
+    let (cache, _channel) = cache();
+    cache.applied(DEPLOYMENT, object("podinfo", 1));
+    let view = cache.view(&key("a"));
+    assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["spec"]["version"], 1);
+    cache.applied(DEPLOYMENT, object("podinfo", 2));
+    assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["spec"]["version"], 1);
+    assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["metadata"].get("managedFields"), None);
+}
+
+#[test]
+fn a_list_removes_what_it_does_not_name_but_not_what_was_written_meanwhile() {
+    let (cache, mut channel) = cache();
+    cache.list_begins(DEPLOYMENT);
+    assert_eq!(cache.presence(DEPLOYMENT), Presence::Unknown);
+    cache.applied(DEPLOYMENT, object("old", 1));
+    cache.applied(DEPLOYMENT, object("kept", 2));
+    cache.list_ends(DEPLOYMENT);
+    assert_eq!(cache.presence(DEPLOYMENT), Presence::Synced);
+    let view = cache.view(&key("a"));
+    ["old", "kept", "new"].iter().for_each(|name| drop(view.get(DEPLOYMENT, "test", name)));
+    cache.list_begins(DEPLOYMENT);
+    view.written(&reference(DEPLOYMENT, &object("new", 0)), object("new", 7));
+    cache.applied(DEPLOYMENT, object("kept", 2));
+    cache.list_ends(DEPLOYMENT);
+    view.finish();
+    assert_eq!(version(&cache, DEPLOYMENT, "old"), None);
+    assert_eq!(version(&cache, DEPLOYMENT, "kept"), Some(json!(2)));
+    assert_eq!(version(&cache, DEPLOYMENT, "new"), Some(json!(7)));
+    assert_eq!(woken(&mut channel), ["a"]);
+}
+
+#[test]
+fn what_we_deleted_does_not_come_back_by_a_late_event() {
+    let (cache, _channel) = cache();
+    cache.applied(DEPLOYMENT, object("podinfo", 5));
+    let view = cache.view(&key("a"));
+    view.removed(&reference(DEPLOYMENT, &object("podinfo", 0)), "uid-podinfo");
+    assert!(view.get(DEPLOYMENT, "test", "podinfo").is_none());
+    cache.applied(DEPLOYMENT, object("podinfo", 6));
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), None);
+    cache.deleted(DEPLOYMENT, &object("podinfo", 7));
+    let mut again = object("podinfo", 8);
+    again["metadata"]["uid"] = json!("another");
+    cache.applied(DEPLOYMENT, again);
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(8)));
+}
+
+#[test]
+fn canaries_of_one_target_know_of_each_other() {
+    let (cache, mut channel) = cache();
+    cache.applied(CANARY, canary("a", "podinfo", 1));
+    cache.applied(CANARY, canary("b", "podinfo", 2));
+    cache.applied(CANARY, canary("c", "other", 3));
+    assert_eq!(cache.rivals("test", "podinfo").len(), 2);
+    woken(&mut channel);
+    cache.applied(CANARY, canary("b", "other", 4));
+    assert_eq!(woken(&mut channel), ["a", "b", "c"], "the one it leaves, itself, and the one it meets");
+    cache.deleted(CANARY, &canary("b", "other", 5));
+    assert_eq!(cache.rivals("test", "other").len(), 1);
+    assert_eq!(cache.count("test"), 2);
+}
+
+#[test]
+fn a_list_of_a_namespace_is_an_interest_too() {
+    let (cache, mut channel) = cache();
+    cache.applied(SERVICE, object("one", 1));
+    let view = cache.view(&key("a"));
+    assert_eq!(view.list(SERVICE, "test").len(), 1);
+    assert_eq!(view.list(SERVICE, "elsewhere").len(), 0);
+    view.finish();
+    cache.applied(SERVICE, object("two", 2));
+    assert_eq!(woken(&mut channel), ["a"]);
+}
+
+#[test]
+fn data_of_secrets_is_not_kept() {
+    let (cache, _channel) = cache();
+    let mut secret = object("credentials", 1);
+    secret["type"] = json!("Opaque");
+    secret["data"] = json!({ "password": "aHVudGVyMg==" });
+    cache.applied(SECRET, secret);
+    let view = cache.view(&key("a"));
+    let kept = view.get(SECRET, "test", "credentials").unwrap();
+    assert!(!kept.to_string().contains("aHVudGVyMg"));
+    assert_eq!(kept["checksum"].as_str().map(str::len), Some(16));
+}

@@ -1,0 +1,224 @@
+//! Who acts: one leader, chosen by a Lease.
+//!
+//! The Lease has Flagger's name, so that a Flagger and a Seaway in one cluster never act at once. A candidate takes a
+//! Lease that is free, or whose holder has not renewed it for its whole duration as seen by the candidate's own clock
+//! (the holder's clock may be wrong). A leader renews often and gives up long before anyone else may take over; from
+//! that moment its [`Fence`] refuses every write, also for rounds that are under way or were asleep.
+//!
+//! The preconditions of each write are the second line of defence; they are not made here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use seaway_adapters::change::ObjectRef;
+use seaway_adapters::kinds::LEASE;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, later};
+use crate::requests::Requests;
+
+/// The Lease both Flagger and Seaway take.
+pub const LEASE_NAME: &str = "flagger-leader-election";
+
+/// How leadership is taken and kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseConfig {
+    /// Where the Lease is.
+    pub namespace: String,
+    /// Our name in it; must differ between processes.
+    pub identity: String,
+    /// How long a Lease counts after its last renewal.
+    pub duration: Duration,
+    /// A leader that could not renew for this long stops acting.
+    pub renew_deadline: Duration,
+    /// Pause between two attempts to take or renew it.
+    pub retry: Duration,
+}
+
+/// Whether writes are allowed now; shared by everyone who writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Fence(Arc<AtomicI64>);
+
+impl Fence {
+    /// A fence that is always open: no election.
+    pub(crate) fn open() -> Self {
+        Self(Arc::new(AtomicI64::new(i64::MAX)))
+    }
+
+    /// A fence that opens when leadership is won.
+    pub(crate) fn closed() -> Self {
+        Self(Arc::new(AtomicI64::new(i64::MIN)))
+    }
+
+    /// Whether a write may be sent at `now`.
+    pub(crate) fn allows(&self, now: Timestamp) -> bool {
+        now.as_millisecond() < self.0.load(Ordering::Acquire)
+    }
+
+    fn open_until(&self, until: Timestamp) {
+        self.0.store(until.as_millisecond(), Ordering::Release);
+    }
+
+    fn close(&self) {
+        self.0.store(i64::MIN, Ordering::Release);
+    }
+}
+
+/// Takes and keeps the Lease.
+pub(crate) struct Elector {
+    config: LeaseConfig,
+    requests: Requests,
+    clock: Arc<dyn Clock>,
+    fence: Fence,
+    /// The Lease as last seen, and when it was first seen like that.
+    seen: Option<(Value, Timestamp)>,
+}
+
+/// How an attempt on the Lease ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Attempt {
+    Ours,
+    Taken(String),
+    Failed,
+}
+
+impl Elector {
+    /// An elector that opens `fence` while it leads.
+    pub(crate) fn new(config: LeaseConfig, requests: Requests, clock: Arc<dyn Clock>, fence: Fence) -> Self {
+        Self { config, requests, clock, fence, seen: None }
+    }
+
+    /// Returns true when the Lease is ours, false when `stop` came first.
+    pub(crate) async fn acquire(&mut self, stop: &CancellationToken) -> bool {
+        let mut known = String::new();
+        loop {
+            match self.attempt().await {
+                Attempt::Ours => {
+                    tracing::info!(identity = self.config.identity, "became the leader");
+                    return true;
+                }
+                Attempt::Taken(holder) if holder != known => {
+                    tracing::info!(holder, "another one leads, standing by");
+                    known = holder;
+                }
+                Attempt::Taken(_) | Attempt::Failed => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = self.clock.sleep(self.config.retry) => {}
+            }
+        }
+    }
+
+    /// Renews until leadership is lost; from then on the fence is closed.
+    pub(crate) async fn hold(&mut self) {
+        loop {
+            self.clock.sleep(self.config.retry).await;
+            if let Attempt::Taken(holder) = self.attempt().await {
+                tracing::error!(holder, "another one took the lease");
+                self.fence.close();
+            }
+            if !self.fence.allows(self.clock.now()) {
+                self.fence.close();
+                return;
+            }
+        }
+    }
+
+    /// One attempt to take the Lease or to renew it.
+    async fn attempt(&mut self) -> Attempt {
+        let began = self.clock.now();
+        let attempt = match self.requests.get(&self.object()).await {
+            Ok(None) => self.requests.create(&self.object(), &self.record(None, began)).await.map(Some),
+            Ok(Some(lease)) => match self.holder_in_the_way(&lease, began) {
+                Some(holder) => return Attempt::Taken(holder),
+                None => self.requests.replace(&self.object(), &self.record(Some(&lease), began)).await.map(Some),
+            },
+            Err(error) => Err(error),
+        };
+        match attempt {
+            Ok(lease) => {
+                self.seen = lease.map(|lease| (lease, began));
+                // Counted from before the request, so that the server can only have seen the renewal later than that.
+                self.fence.open_until(later(began, self.config.renew_deadline));
+                Attempt::Ours
+            }
+            Err(error) => {
+                // Losing a race is no trouble: the next attempt sees who won.
+                if !error.is_conflict() {
+                    tracing::warn!(%error, "the lease could not be taken or renewed");
+                }
+                Attempt::Failed
+            }
+        }
+    }
+
+    /// Who holds `lease` and may not be pushed aside yet.
+    fn holder_in_the_way(&mut self, lease: &Value, now: Timestamp) -> Option<String> {
+        let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
+        if holder.is_empty() || holder == self.config.identity {
+            return None;
+        }
+        let since = match &self.seen {
+            Some((known, since)) if known.get("spec") == lease.get("spec") => *since,
+            _ => now,
+        };
+        self.seen = Some((lease.clone(), since));
+        let duration = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
+        let duration = duration.map_or(self.config.duration, Duration::from_secs);
+        (later(since, duration) > now).then(|| holder.to_owned())
+    }
+
+    /// The Lease as we write it. Taken over from the stored one: everything we do not set, and the resourceVersion.
+    fn record(&self, stored: Option<&Value>, now: Timestamp) -> Value {
+        let ours = |lease: &&Value| lease.pointer("/spec/holderIdentity") == Some(&json!(self.config.identity));
+        let renewal = stored.filter(ours);
+        let number = |pointer: &str| stored.and_then(|lease| lease.pointer(pointer)?.as_i64());
+        let transitions = number("/spec/leaseTransitions").unwrap_or(0);
+        let object = self.object();
+        let mut lease = stored.cloned().unwrap_or_else(|| {
+            json!({
+                "apiVersion": LEASE.api_version(), "kind": LEASE.kind,
+                "metadata": { "namespace": object.namespace, "name": object.name }
+            })
+        });
+        lease["spec"] = json!({
+            "holderIdentity": self.config.identity,
+            "leaseDurationSeconds": self.config.duration.as_secs().max(1),
+            "acquireTime": renewal.and_then(|lease| lease.pointer("/spec/acquireTime").cloned()).unwrap_or_else(|| micro(now)),
+            "renewTime": micro(now),
+            "leaseTransitions": if stored.is_none() || renewal.is_some() { transitions } else { transitions + 1 },
+        });
+        lease
+    }
+
+    /// Gives the Lease back, so that the next leader need not wait. Best effort: it runs out by itself.
+    pub(crate) async fn release(&mut self) {
+        self.fence.close();
+        let Ok(Some(mut lease)) = self.requests.get(&self.object()).await else { return };
+        if lease.pointer("/spec/holderIdentity") != Some(&json!(self.config.identity)) {
+            return;
+        }
+        lease["spec"]["holderIdentity"] = json!("");
+        lease["spec"]["leaseDurationSeconds"] = json!(1);
+        if let Err(error) = self.requests.replace(&self.object(), &lease).await {
+            tracing::warn!(%error, "the lease could not be given back");
+        }
+    }
+
+    fn object(&self) -> ObjectRef {
+        ObjectRef { kind: LEASE, namespace: self.config.namespace.clone(), name: LEASE_NAME.to_owned() }
+    }
+}
+
+/// A time as Leases store it: with exactly six digits behind the second.
+fn micro(now: Timestamp) -> Value {
+    json!(format!("{now:.6}"))
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

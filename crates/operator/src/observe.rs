@@ -1,0 +1,93 @@
+//! From cached objects to what the rules see.
+//!
+//! Puts together what the adapters read; has no opinion of its own. What cannot be seen is said as a problem in words
+//! for people, never guessed.
+
+use jiff::Timestamp;
+use seaway_adapters::kinds::DEPLOYMENT;
+use seaway_adapters::routers::{Router, Subject};
+use seaway_adapters::targets::{Conventions, Selector, config, deployment, services};
+use seaway_adapters::world::World;
+use seaway_api::Canary;
+use seaway_core::observed::{Observed, Revision};
+use seaway_core::plan::Plan;
+use serde_json::Value;
+
+use crate::memory::Memory;
+
+/// What a round looks at.
+pub(crate) struct Scene<'a> {
+    /// The Canary.
+    pub(crate) canary: &'a Canary,
+    /// Its plan.
+    pub(crate) plan: &'a Plan,
+    /// Its router.
+    pub(crate) router: &'a dyn Router,
+    /// The installation's conventions.
+    pub(crate) conventions: &'a Conventions,
+    /// Cached objects.
+    pub(crate) world: &'a dyn World,
+}
+
+/// What was seen.
+pub(crate) struct Sight {
+    /// What the rules see.
+    pub(crate) observed: Observed,
+    /// A route of our name that is somebody else's, in words for people.
+    pub(crate) foreign: Option<String>,
+}
+
+impl Scene<'_> {
+    /// The world now.
+    pub(crate) fn observe(&self, memory: &mut Memory, now: Timestamp) -> Sight {
+        let plan = self.plan;
+        let target = self.world.get(DEPLOYMENT, &plan.namespace, &plan.target);
+        let primary = self.world.get(DEPLOYMENT, &plan.namespace, &plan.primary);
+        let workload =
+            |object: &Value, threshold: u8| deployment::observe(object, i64::from(threshold), plan.deadline, now);
+        let mut observed = Observed {
+            deleting: self.canary.is_being_deleted(),
+            finalizer: self.canary.has_finalizer(),
+            target: target.as_deref().map(|object| workload(object, plan.canary_ready_threshold)),
+            primary: primary.as_deref().map(|object| workload(object, plan.primary_ready_threshold)),
+            answers: memory.answers.clone(),
+            asked: memory.under_way(),
+            ..Observed::default()
+        };
+        match &target {
+            Some(target) => self.observe_target(&mut observed, target, primary.as_deref()),
+            None => observed.problems.push(deployment::not_found(&plan.namespace, &plan.target).text),
+        }
+        let reading = self.router.read(&Subject::of(self.canary), self.world);
+        let since = memory.settled_since(reading.settled, reading.generation, now);
+        observed.route = reading.route.map(|mut route| {
+            route.settled_since = since;
+            route
+        });
+        Sight { observed, foreign: reading.problem }
+    }
+
+    fn observe_target(&self, observed: &mut Observed, target: &Value, primary: Option<&Value>) {
+        match config::revision(target, self.world, self.conventions) {
+            Ok(revision) => {
+                observed.target_equals_primary = primary.is_some_and(|primary| self.same(target, primary, &revision));
+                observed.revision = Some(revision);
+            }
+            Err(refusal) => observed.problems.push(refusal.text),
+        }
+        match Selector::of(target, self.conventions) {
+            Ok(selector) => {
+                let selects = |value: &str| services::apex_selects(self.canary, self.world, &selector, value);
+                observed.apex_to_primary = selects(&selector.primary_value());
+                observed.apex_to_target = selects(&selector.value);
+            }
+            Err(refusal) => observed.problems.push(refusal.text),
+        }
+    }
+
+    fn same(&self, target: &Value, primary: &Value, revision: &Revision) -> bool {
+        let tracked = revision.configs.keys().cloned().collect();
+        deployment::equals_primary(target, primary, &tracked, self.conventions)
+            && config::equal_primary(revision, &self.plan.namespace, self.world)
+    }
+}

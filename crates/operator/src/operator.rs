@@ -1,0 +1,318 @@
+//! The operator as a whole: watches, leader election, and the loop that starts rounds.
+//!
+//! Which tasks exist: one per watched kind, one that writes Events, one for the Lease, one per question under way, and at
+//! most one round per canary. The loop here is the only one that starts rounds. Dropping the future of [`Operator::run`]
+//! stops all of it at once, as a kill would.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use seaway_adapters::change::Kind;
+use seaway_adapters::http::Http;
+use seaway_adapters::kinds::{
+    ALERT_PROVIDER, CANARY, CONFIG_MAP, CONTROLLER_REVISION, DEPLOYMENT, HPA, HTTP_ROUTE, METRIC_TEMPLATE, SECRET,
+    SERVICE,
+};
+use seaway_adapters::targets::Conventions;
+use seaway_core::plan::Settings;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::Admission;
+use crate::announce::Announcer;
+use crate::ask::{Answered, Asker};
+use crate::cache::Cache;
+use crate::clock::{Clock, sleep_until};
+use crate::config::Config;
+use crate::events::Events;
+use crate::key::CanaryKey;
+use crate::lease::{Elector, Fence};
+use crate::memory::Memories;
+use crate::reconcile::Reconciler;
+use crate::requests::Requests;
+use crate::scheduler::Queue;
+use crate::server::{self, Health};
+use crate::telemetry::Telemetry;
+use crate::watch::{Surroundings, Unregistered, Watched, follow};
+
+/// What is left to do at a stop (rounds in hand, Events) may take this long.
+const LAST_WORDS: Duration = Duration::from_secs(20);
+
+/// Why the operator ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// A kind the operator cannot work without is not in the cluster.
+    #[error("{0} CRD is not registered")]
+    Unregistered(&'static str),
+    /// Another one leads now, or nobody could be asked for too long.
+    #[error("leadership lost")]
+    LeadershipLost,
+    /// The address for metrics and health is taken or not ours.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl From<Unregistered> for OperatorError {
+    fn from(error: Unregistered) -> Self {
+        Self::Unregistered(error.kind)
+    }
+}
+
+/// Canaries of one cluster, rolled out until told to stop.
+pub struct Operator {
+    config: Config,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    http: Http,
+    health: Health,
+}
+
+impl Operator {
+    /// An operator that talks to the API server by `client`, tells the time by `clock` and the outside by `http`.
+    pub fn new(config: Config, client: Client, clock: Arc<dyn Clock>, http: Http) -> Self {
+        let telemetry = Arc::new(Telemetry::new(env!("CARGO_PKG_VERSION"), &config.mesh_provider));
+        let health = Health { telemetry, synced: Arc::default(), leading: Arc::default() };
+        Self { config, client, clock, http, health }
+    }
+
+    /// `/metrics`, `/healthz` and `/readyz`, for whoever serves them elsewhere than on [`Config::listen`].
+    pub fn page(&self) -> axum::Router {
+        server::router(self.health.clone())
+    }
+
+    /// Works until `shutdown`: then the rounds in hand are finished, the last Events written, the Lease given back.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+        let stop = shutdown.child_token();
+        // Whatever way this function is left, everything it started is told to stop.
+        let _guard = stop.clone().drop_guard();
+        let mut tasks = JoinSet::new();
+        self.serve(&mut tasks, &stop).await?;
+        let (wakes, woken) = unbounded_channel();
+        let cache = Arc::new(Cache::new(wakes));
+        let watched = self.watched();
+        for one in &watched {
+            let surroundings = Surroundings {
+                client: self.client.clone(),
+                namespace: self.config.namespace.clone(),
+                cache: cache.clone(),
+                clock: self.clock.clone(),
+                seed: self.config.seed,
+            };
+            tasks.spawn(follow(*one, surroundings, stop.clone()));
+        }
+        let kinds: Vec<Kind> = watched.iter().map(|one| one.kind).collect();
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            error = failure(&mut tasks) => return Err(error.into()),
+            () = cache.complete(&kinds) => self.health.synced.store(true, Ordering::Relaxed),
+        }
+        let fence = if self.config.lease.is_some() { Fence::closed() } else { Fence::open() };
+        let requests = Requests::new(self.client.clone(), self.clock.clone(), fence.clone());
+        let mut elector =
+            self.config.lease.clone().map(|lease| Elector::new(lease, requests.clone(), self.clock.clone(), fence));
+        if let Some(elector) = &mut elector {
+            let won = tokio::select! {
+                won = elector.acquire(&stop) => won,
+                error = failure(&mut tasks) => return Err(error.into()),
+            };
+            if !won {
+                return Ok(());
+            }
+        }
+        self.health.leading.store(true, Ordering::Relaxed);
+        let lead = self.lead(&cache, requests, woken, &stop);
+        let held = match &mut elector {
+            None => tokio::select! {
+                () = lead => true,
+                error = failure(&mut tasks) => return Err(error.into()),
+            },
+            Some(elector) => {
+                let held = tokio::select! {
+                    // Leaving this block drops the loop and with it every round under way.
+                    () = elector.hold() => false,
+                    () = lead => true,
+                    error = failure(&mut tasks) => return Err(error.into()),
+                };
+                if held {
+                    elector.release().await;
+                }
+                held
+            }
+        };
+        self.health.leading.store(false, Ordering::Relaxed);
+        if held { Ok(()) } else { Err(OperatorError::LeadershipLost) }
+    }
+
+    async fn serve(
+        &self,
+        tasks: &mut JoinSet<Result<(), Unregistered>>,
+        stop: &CancellationToken,
+    ) -> Result<(), OperatorError> {
+        let Some(address) = self.config.listen else { return Ok(()) };
+        let listen = |source| OperatorError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let (page, stop) = (self.page(), stop.clone());
+        tasks.spawn(async move {
+            let served = axum::serve(listener, page).with_graceful_shutdown(stop.cancelled_owned()).await;
+            if let Err(error) = served {
+                tracing::error!(%error, "the page for metrics and health ended");
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn watched(&self) -> Vec<Watched> {
+        let kind = |kind: Kind, required: bool| Watched { kind, labels: None, required };
+        let mut watched: Vec<Watched> = [CANARY, METRIC_TEMPLATE, ALERT_PROVIDER].map(|own| kind(own, true)).to_vec();
+        watched.extend([DEPLOYMENT, SERVICE, HPA].map(|built_in| kind(built_in, true)));
+        watched
+            .push(Watched { labels: Some("app.kubernetes.io/managed-by=seaway"), ..kind(CONTROLLER_REVISION, true) });
+        if self.config.config_tracking {
+            watched.extend([CONFIG_MAP, SECRET].map(|built_in| kind(built_in, true)));
+        }
+        watched.push(kind(HTTP_ROUTE, false));
+        watched
+    }
+
+    /// Starts rounds until `stop`, then waits for those in hand.
+    async fn lead(
+        &self,
+        cache: &Arc<Cache>,
+        requests: Requests,
+        mut woken: UnboundedReceiver<CanaryKey>,
+        stop: &CancellationToken,
+    ) {
+        let (answers, mut answered) = unbounded_channel::<Answered>();
+        let config = &self.config;
+        let memories = Arc::new(Memories::default());
+        let events = Events::start(requests.clone(), self.clock.clone());
+        let reconciler = Arc::new(Reconciler {
+            cache: cache.clone(),
+            requests: requests.clone(),
+            clock: self.clock.clone(),
+            settings: Settings {
+                provider: config.mesh_provider.clone(),
+                metrics_server: config.metrics_server.clone(),
+                ..Settings::default()
+            },
+            conventions: Conventions {
+                selector_labels: config.selector_labels.clone(),
+                include_label_prefixes: config.include_label_prefix.clone(),
+                track_configs: config.config_tracking,
+            },
+            admission: Admission { no_cross_namespace_refs: config.no_cross_namespace_refs },
+            memories: memories.clone(),
+            announcer: Announcer::new(events, self.http.clone(), config.event_webhook.clone()),
+            asker: Asker {
+                http: self.http.clone(),
+                requests,
+                answers,
+                telemetry: self.health.telemetry.clone(),
+                permits: Arc::new(Semaphore::new(config.questions.max(1))),
+            },
+            telemetry: self.health.telemetry.clone(),
+            seed: config.seed,
+        });
+        let mut rounds = Rounds::new(reconciler.clone(), config.rounds.max(1));
+        let now = self.clock.now();
+        cache.canaries().iter().for_each(|key| rounds.queue.wake(key, now));
+        loop {
+            let next = rounds.start(self.clock.now());
+            let timer = async {
+                match next {
+                    Some(at) => sleep_until(&*self.clock, at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(finished) = rounds.running.join_next_with_id() => rounds.finished(finished),
+                Some(key) = woken.recv() => rounds.queue.wake(&key, self.clock.now()),
+                Some(Answered { canary, question, answer }) = answered.recv() => {
+                    memories.answered(&canary, question, answer);
+                    rounds.queue.wake(&canary, self.clock.now());
+                }
+                () = timer => {}
+            }
+        }
+        let last_words = async {
+            while rounds.running.join_next().await.is_some() {}
+            reconciler.announcer.flush().await;
+        };
+        if tokio::time::timeout(LAST_WORDS, last_words).await.is_err() {
+            tracing::warn!("stopped with rounds or Events unfinished");
+        }
+    }
+}
+
+/// The rounds that run and those that are due.
+struct Rounds {
+    reconciler: Arc<Reconciler>,
+    queue: Queue,
+    running: JoinSet<Option<Timestamp>>,
+    keys: BTreeMap<Id, CanaryKey>,
+    most: usize,
+}
+
+impl Rounds {
+    fn new(reconciler: Arc<Reconciler>, most: usize) -> Self {
+        Self { reconciler, queue: Queue::default(), running: JoinSet::new(), keys: BTreeMap::new(), most }
+    }
+
+    /// Starts what is due, as far as there is room; returns when to look again, if time alone decides.
+    fn start(&mut self, now: Timestamp) -> Option<Timestamp> {
+        while self.running.len() < self.most {
+            let Some(key) = self.queue.start(now) else { return self.queue.next() };
+            let (reconciler, owned) = (self.reconciler.clone(), key.clone());
+            let handle = self.running.spawn(async move { reconciler.round(&owned).await });
+            self.keys.insert(handle.id(), key);
+        }
+        // No room: the next round that ends makes some.
+        None
+    }
+
+    /// A round ended, one way or another. A panic is a fault of ours, and only this canary's business.
+    fn finished(&mut self, finished: Result<(Id, Option<Timestamp>), JoinError>) {
+        let (id, next) = match finished {
+            Ok((id, next)) => (id, Ok(next)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(key) = self.keys.remove(&id) else { return };
+        let next = next.unwrap_or_else(|error| {
+            let message = error.try_into_panic().map(|panic| words(&*panic)).unwrap_or_default();
+            self.reconciler.panicked(&key, &message)
+        });
+        self.queue.finish(&key, next);
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+/// Completes when a watch finds that it can never work.
+async fn failure(tasks: &mut JoinSet<Result<(), Unregistered>>) -> Unregistered {
+    loop {
+        match tasks.join_next().await {
+            Some(Ok(Err(error))) => return error,
+            Some(_) => {}
+            None => std::future::pending().await,
+        }
+    }
+}

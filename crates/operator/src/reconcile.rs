@@ -1,0 +1,322 @@
+//! One round of one canary: observe, decide, check, apply. The only file that knows all of them.
+//!
+//! A round reads the world once, asks the rules once, and carries out what they say in a fixed order. It ends with the
+//! time of the next round, if only time can bring one. Everything a round does can be done again: rounds are woken by
+//! changes and by timers, and either may be missed.
+//!
+//! A spec that cannot be served is answered with the condition `Accepted` and nothing else is written: traffic stays
+//! where it is until somebody corrects the spec.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use seaway_adapters::refusal::{Blame, Refusal};
+use seaway_adapters::routers::{self, Router};
+use seaway_adapters::targets::Conventions;
+use seaway_adapters::world::World;
+use seaway_api::canary::{CanaryStatus, Phase};
+use seaway_api::{Canary, FieldError};
+use seaway_core::effect::{Decision, Effect, Notice};
+use seaway_core::observed::Observed;
+use seaway_core::plan::{Plan, Settings, Strategy};
+use seaway_core::rollout::{decide, step};
+use seaway_core::{invariants, status};
+use serde_json::Value;
+
+use crate::admission::{self, Admission};
+use crate::announce::Announcer;
+use crate::apply::{Hand, Trouble};
+use crate::ask::Asker;
+use crate::cache::{Cache, View};
+use crate::clock::{Clock, later};
+use crate::key::CanaryKey;
+use crate::memory::{Memories, Memory, lock};
+use crate::observe::{Scene, Sight};
+use crate::requests::{Requests, Retry};
+use crate::scheduler::{backoff, spread};
+use crate::telemetry::{End, Telemetry};
+
+/// Rounds in a row that may write without a pause; more means that something does not settle.
+const EAGER: u32 = 12;
+/// Failures in a row before people hear of one that usually passes by itself.
+const PATIENCE: u32 = 3;
+
+/// Everything a round needs; shared by all canaries.
+pub(crate) struct Reconciler {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) requests: Requests,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) conventions: Conventions,
+    pub(crate) admission: Admission,
+    pub(crate) memories: Arc<Memories>,
+    pub(crate) announcer: Announcer,
+    pub(crate) asker: Asker,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) seed: u64,
+}
+
+/// What one round works with.
+struct Round<'a> {
+    canary: &'a Canary,
+    plan: &'a Plan,
+    router: &'static dyn Router,
+    memory: &'a Mutex<Memory>,
+    now: Timestamp,
+}
+
+impl Reconciler {
+    /// One round of `key`; returns when the next one is due, `None` when only a change can bring it.
+    pub(crate) async fn round(&self, key: &CanaryKey) -> Option<Timestamp> {
+        let view = self.cache.view(key);
+        let Some(stored) = view.canary() else {
+            self.forget(key);
+            view.forget();
+            return None;
+        };
+        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        let memory = self.memories.of(key, uid);
+        self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
+        let mut hand = Hand::new(&self.requests, &view, &stored);
+        let result = self.work(key, &stored, &view, &mut hand, &memory).await;
+        let next = self.after(key, &stored, result, hand.writes, &memory);
+        view.finish();
+        next
+    }
+
+    /// The round of `key` panicked: a fault of ours, contained to this canary. Returns when to try again.
+    pub(crate) fn panicked(&self, key: &CanaryKey, message: &str) -> Option<Timestamp> {
+        let view = self.cache.view(key);
+        let stored = view.canary();
+        view.finish();
+        let stored = stored?;
+        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        let memory = self.memories.of(key, uid);
+        let mut memory = lock(&memory);
+        memory.failures += 1;
+        let text = "internal error, the canary is left as it is and looked at again later";
+        tracing::error!(canary = %key, panic = message, "{text}");
+        if memory.complaint.as_deref() != Some(text) {
+            memory.complaint = Some(text.to_owned());
+            self.announcer.warn(&stored, text, self.clock.now());
+        }
+        let pause = backoff(self.seed, key, memory.failures, Duration::from_secs(10), Duration::from_secs(600));
+        Some(later(self.clock.now(), pause))
+    }
+
+    fn forget(&self, key: &CanaryKey) {
+        self.memories.forget(key);
+        self.announcer.forget(key);
+        self.telemetry.forget(key);
+        self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
+    }
+
+    async fn work(
+        &self,
+        key: &CanaryKey,
+        stored: &Arc<Value>,
+        view: &View,
+        hand: &mut Hand<'_>,
+        memory: &Mutex<Memory>,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let now = self.clock.now();
+        let canary = match seaway_api::canary::parse(Value::clone(stored)) {
+            Ok(canary) => canary,
+            Err(error) => return self.reject(hand, stored, None, &[error], now).await,
+        };
+        let (plan, router) = match self.admit(&canary, view) {
+            Ok(admitted) => admitted,
+            Err(errors) => return self.reject(hand, stored, Some(&canary), &errors, now).await,
+        };
+        let status = canary.status_or_default();
+        lock(memory).keep_only(&step(&status));
+        let sight = {
+            let conventions = &self.conventions;
+            let scene = Scene { canary: &canary, plan: &plan, router, conventions, world: view };
+            scene.observe(&mut lock(memory), now)
+        };
+        let Sight { observed, foreign } = sight;
+        if let Some(problem) = foreign.filter(|_| !observed.deleting) {
+            let remedy = "delete or rename that object, or give the canary another service name";
+            let error = FieldError::new("spec.service.name", problem, remedy);
+            return self.reject(hand, stored, Some(&canary), &[error], now).await;
+        }
+        let decision = decide(now, &plan, &status, &observed);
+        if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {
+            return Err(self.refuse(key, &violation));
+        }
+        let round = Round { canary: &canary, plan: &plan, router, memory, now };
+        let result = self.carry_out(&round, hand, &status, &decision).await;
+        self.show(&round, &status, &decision, &observed);
+        result.map(|()| decision.wake)
+    }
+
+    /// The plan and router of a canary that can be served, or every reason why it cannot.
+    fn admit(&self, canary: &Canary, view: &View) -> Result<(Plan, &'static dyn Router), Vec<FieldError>> {
+        let plan = Plan::new(canary, &self.settings)?;
+        let Some(router) = routers::find(&plan.provider) else {
+            let problem = format!("provider {} is not supported yet", plan.provider);
+            return Err(vec![FieldError::new("spec.provider", problem, "use gatewayapi:v1")]);
+        };
+        let rivals = self.cache.rivals(&plan.namespace, &plan.target);
+        let mut errors = router.check(canary);
+        errors.extend(self.admission.check(canary, &rivals));
+        for kind in router.kinds() {
+            // Reading the route also registers the interest, so that the canary is woken when the kind appears.
+            view.get(*kind, &plan.namespace, &plan.apex);
+            errors.extend(admission::registered(*kind, view.presence(*kind)));
+        }
+        if errors.is_empty() { Ok((plan, router)) } else { Err(errors) }
+    }
+
+    /// Says in the status why the canary cannot be served. Nothing else is written, so everything stays where it is.
+    async fn reject(
+        &self,
+        hand: &mut Hand<'_>,
+        stored: &Value,
+        canary: Option<&Canary>,
+        errors: &[FieldError],
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let parsed = || stored.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
+        let before = canary.map_or_else(|| parsed().unwrap_or_default(), Canary::status_or_default);
+        if canary.is_some_and(Canary::is_being_deleted) && before.phase == Phase::Unset {
+            // Nothing was ever done for it, so there is nothing to put back.
+            return hand.finalizer(false).await.map(|()| None);
+        }
+        let Some(after) = status::rejected(now, &before, errors) else { return Ok(None) };
+        hand.store(&before, &after).await?;
+        let reasons: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+        self.announcer.warn(stored, &format!("invalid canary spec: {}", reasons.join("; ")), now);
+        Ok(None)
+    }
+
+    /// A decision broke a rule that must never be broken: nothing of it is done.
+    fn refuse(&self, key: &CanaryKey, violation: &invariants::Violation) -> Trouble {
+        tracing::error!(canary = %key, %violation, "decision refused");
+        self.telemetry.violated(violation.rule);
+        Trouble::Refused(Refusal::user(format!("decision refused: {violation}")))
+    }
+
+    async fn carry_out(
+        &self,
+        round: &Round<'_>,
+        hand: &mut Hand<'_>,
+        before: &CanaryStatus,
+        decision: &Decision,
+    ) -> Result<(), Trouble> {
+        if let Some(after) = &decision.status {
+            hand.store(before, after).await?;
+        }
+        let mut result = Ok(());
+        for effect in &decision.effects {
+            result = match effect {
+                Effect::Ask(question) => {
+                    self.asker.ask(round.canary, round.plan, question, hand.view, &mut lock(round.memory), round.now);
+                    Ok(())
+                }
+                effect => hand.make(effect, round.canary, round.router, &self.conventions).await,
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        // A stored status is a fact even when an effect of it has to be tried again; without one the whole decision
+        // comes again.
+        if result.is_ok() || decision.status.is_some() {
+            self.tell(round, &decision.notices);
+        }
+        result
+    }
+
+    fn tell(&self, round: &Round<'_>, notices: &[Notice]) {
+        for notice in notices {
+            if lock(round.memory).says(&notice.once) {
+                self.announcer.tell(round.canary, round.plan, notice, round.now);
+            }
+        }
+    }
+
+    /// Brings the exported metrics up to date.
+    fn show(&self, round: &Round<'_>, before: &CanaryStatus, decision: &Decision, observed: &Observed) {
+        let after = decision.status.as_ref().unwrap_or(before);
+        let set = decision.effects.iter().find_map(|effect| match effect {
+            Effect::SetSplit(split) => Some(*split),
+            _ => None,
+        });
+        let split = set.or_else(|| observed.route.as_ref()?.split);
+        self.telemetry.observe(round.canary, after.phase, split.as_ref());
+        if decision.status.is_none() {
+            return;
+        }
+        if let Some(began) = lock(round.memory).tick_began.take() {
+            self.telemetry.analysed(round.canary, self.clock.now().duration_since(began).as_secs_f64());
+        }
+        let end = match after.phase {
+            phase if phase == before.phase => None,
+            Phase::Succeeded => Some(End::Success),
+            Phase::Failed => Some(End::Failure),
+            _ => None,
+        };
+        if let Some(end) = end {
+            let strategy = match round.plan.strategy {
+                Strategy::AbTest => "ab-testing",
+                Strategy::BlueGreen => "blue-green",
+                Strategy::Weighted | Strategy::Mirror | Strategy::Affinity => "canary",
+            };
+            self.telemetry.ended(round.canary, end, strategy, round.plan.skip_analysis);
+        }
+    }
+
+    /// When the next round is due, and what people hear of a failed one.
+    fn after(
+        &self,
+        key: &CanaryKey,
+        stored: &Value,
+        result: Result<Option<Timestamp>, Trouble>,
+        writes: u32,
+        memory: &Mutex<Memory>,
+    ) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let mut memory = lock(memory);
+        let trouble = match result {
+            Ok(wake) => {
+                memory.failures = 0;
+                memory.complaint = None;
+                if writes == 0 {
+                    memory.busy = 0;
+                    return wake.map(|at| spread(self.seed, key, now, at));
+                }
+                // What was written may be all that the next step waits for; our own writes wake nobody.
+                memory.busy += 1;
+                let pause = match memory.busy.checked_sub(EAGER) {
+                    None | Some(0) => Duration::ZERO,
+                    Some(more) => backoff(self.seed, key, more, Duration::from_secs(1), Duration::from_secs(60)),
+                };
+                return Some(later(now, pause));
+            }
+            Err(trouble) => trouble,
+        };
+        memory.failures += 1;
+        let pause = |first: u64, most: u64| {
+            backoff(self.seed, key, memory.failures, Duration::from_millis(first), Duration::from_secs(most))
+        };
+        let (pause, patience) = match &trouble {
+            Trouble::Refused(refusal) if refusal.blame == Blame::User => (pause(60_000, 600), 1),
+            Trouble::Refused(_) => (pause(500, 60), PATIENCE),
+            Trouble::Api { error, .. } => match error.retry() {
+                Retry::Never => return None,
+                Retry::Soon => (pause(200, 30), PATIENCE),
+                Retry::Backoff => (pause(1000, 60).max(error.retry_after.unwrap_or_default()), 1),
+            },
+        };
+        let text = trouble.to_string();
+        tracing::warn!(canary = %key, failures = memory.failures, error = text, "round ended early");
+        if memory.failures >= patience && memory.complaint.as_ref() != Some(&text) {
+            self.announcer.warn(stored, &text, now);
+            memory.complaint = Some(text);
+        }
+        Some(later(now, pause))
+    }
+}
