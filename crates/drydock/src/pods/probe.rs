@@ -200,14 +200,9 @@ async fn get(net: &Net, ip: IpAddr, check: &HttpCheck) -> Result<bool, tower::Bo
         .header(http::header::USER_AGENT, "kube-probe/1.36")
         .header(http::header::CONNECTION, "close")
         .body(Empty::<Bytes>::new())?;
-    let exchange = async { sender.send_request(request).await.map(|response| response.status()) };
-    // The connection has to be driven for the exchange to move; whichever ends first ends the other.
-    let status = tokio::select! {
-        status = exchange => status?,
-        ended = connection => {
-            ended?;
-            return Ok(false);
-        }
-    };
+    // The connection has to be driven for the exchange to move, and may be over first: what counts is the answer.
+    let exchange = async move { sender.send_request(request).await.map(|response| response.status()) };
+    let (status, _) = futures::join!(exchange, connection);
+    let status = status?;
     Ok(status.is_success() || status.is_redirection())
 }

@@ -1,3 +1,7 @@
 //! Drydock's tests against its public face: one binary, one module per part.
 
 mod apiserver;
+mod controllers;
+mod gateway;
+mod prometheus;
+mod yard;
