@@ -43,7 +43,7 @@ pub fn schema_of(kind: &str) -> Option<JSONSchemaProps> {
 
 /// What differs between the three definitions.
 struct Kind {
-    kind: &'static str,
+    name: &'static str,
     plural: &'static str,
     singular: &'static str,
     description: &'static str,
@@ -69,8 +69,8 @@ impl Kind {
             spec: CustomResourceDefinitionSpec {
                 group: GROUP.into(),
                 names: CustomResourceDefinitionNames {
-                    kind: self.kind.into(),
-                    list_kind: Some(format!("{}List", self.kind)),
+                    kind: self.name.into(),
+                    list_kind: Some(format!("{}List", self.name)),
                     plural: self.plural.into(),
                     singular: Some(self.singular.into()),
                     categories: Some(vec!["all".into()]),

@@ -11,6 +11,7 @@
 //! | [`duration`], [`number`] | how Go reads and prints durations and numbers |
 //! | [`field`] | field paths, and the error that names one |
 //! | [`validate`] | what is wrong with an object, and what to do |
+//! | [`lint`] | the same for YAML files, with line numbers and misspelt fields |
 //! | [`foreign`] | other projects' objects; fields that are not known here are kept |
 
 pub mod alert_provider;
@@ -19,6 +20,7 @@ pub mod crds;
 pub mod duration;
 pub mod field;
 pub mod foreign;
+pub mod lint;
 pub mod metric_template;
 pub mod number;
 mod time;

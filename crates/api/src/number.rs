@@ -71,7 +71,7 @@ pub fn go_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
-        Ok(exponent) if exponent < -4 || exponent >= 21 => {
+        Ok(exponent) if !(-4..21).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
         }

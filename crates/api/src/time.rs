@@ -12,6 +12,8 @@ pub(crate) fn whole_seconds(value: Timestamp) -> Timestamp {
 pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp, whole_seconds};
 
+    // Serde hands over a reference to the field.
+    #[allow(clippy::ref_option)]
     pub(crate) fn serialize<S: Serializer>(value: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
         value.map(whole_seconds).serialize(serializer)
     }

@@ -114,9 +114,9 @@ pub fn validate(canary: &Canary, context: &Context<'_>) -> Report {
         webhooks::check(analysis, context, &mut found);
     }
     if spec.skip_analysis {
-        report.take_as_warnings(found)
+        report.take_as_warnings(found);
     } else {
-        report.take(found)
+        report.take(found);
     }
     if !spec.revert_on_deletion {
         report.warn(

@@ -140,7 +140,7 @@ pub struct AlertRef {
     #[serde(default)]
     pub name: String,
     /// Least severity that is sent.
-    #[serde(default, skip_serializing_if = "Severity::is_unset")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub severity: Severity,
     /// The AlertProvider.
     #[serde(default)]
@@ -163,10 +163,10 @@ pub enum Severity {
     Error,
 }
 
-impl Severity {
-    fn is_unset(&self) -> bool {
-        *self == Self::Unset
-    }
+/// By reference because serde calls it so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_unset(severity: &Severity) -> bool {
+    *severity == Severity::Unset
 }
 
 /// One webhook.

@@ -8,7 +8,7 @@ use super::{Kind, column, conditions};
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Kind {
-        kind: "AlertProvider",
+        name: "AlertProvider",
         plural: "alertproviders",
         singular: "alertprovider",
         description: "A chat system that is told about rollouts.",

@@ -8,7 +8,7 @@ use crate::canary::{DECISIONS_KEPT, PROVIDERS, Phase};
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Kind {
-        kind: "Canary",
+        name: "Canary",
         plural: "canaries",
         singular: "canary",
         description: "A workload whose new versions reach users a little at a time.",

@@ -22,7 +22,7 @@ const PROVIDERS: [&str; 11] = [
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Kind {
-        kind: "MetricTemplate",
+        name: "MetricTemplate",
         plural: "metrictemplates",
         singular: "metrictemplate",
         description: "A query with holes, and the provider that answers it.",

@@ -47,10 +47,14 @@ fn full_object(kind: &str) -> Value {
 fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
-            fields.iter().for_each(|(name, value)| leaves(&format!("{path}.{name}"), value, into));
+            for (name, value) in fields {
+                leaves(&format!("{path}.{name}"), value, into);
+            }
         }
         Value::Array(items) if !items.is_empty() => {
-            items.iter().for_each(|value| leaves(&format!("{path}[]"), value, into));
+            for value in items {
+                leaves(&format!("{path}[]"), value, into);
+            }
         }
         Value::Number(number) => into.push((path.to_owned(), json!(number.as_f64()))),
         leaf => into.push((path.to_owned(), leaf.clone())),
@@ -124,7 +128,9 @@ fn schemas_are_structural() {
         }
         if let Some(properties) = node.get("properties").and_then(Value::as_object) {
             assert!(!node.contains_key("additionalProperties"), "{path} has both kinds of properties");
-            properties.iter().for_each(|(name, schema)| walk(&format!("{path}.{name}"), schema));
+            for (name, schema) in properties {
+                walk(&format!("{path}.{name}"), schema);
+            }
         }
         for key in ["items", "additionalProperties"] {
             if let Some(schema) = node.get(key) {

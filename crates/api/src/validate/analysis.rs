@@ -140,12 +140,12 @@ fn iterations(iterations: i64, analysis: &Analysis, report: &mut Report) {
 
 fn step_weight(step: i64, analysis: &Analysis, report: &mut Report) {
     const PATH: &str = "spec.analysis.stepWeight";
+    const MAX: &str = "spec.analysis.maxWeight";
     if step <= 0 {
         report.error(PATH, format!("a step of {step} never advances"), "write a step from 1 to 100");
     } else if step > 100 {
         report.error(PATH, format!("a step of {step} is more than all traffic"), "write a step from 1 to 100");
     }
-    const MAX: &str = "spec.analysis.maxWeight";
     match analysis.max_weight {
         Some(max) if max <= 0 => report.warn(MAX, format!("{max} is read as 100"), "write a weight from 1 to 100"),
         Some(max) if max > 100 => {
@@ -203,8 +203,8 @@ fn percentages(analysis: &Analysis, report: &mut Report) {
 }
 
 fn affinity(analysis: &Analysis, report: &mut Report) {
-    let Some(affinity) = &analysis.session_affinity else { return };
     const PATH: &str = "spec.analysis.sessionAffinity";
+    let Some(affinity) = &analysis.session_affinity else { return };
     if affinity.cookie_name == affinity.primary_cookie_name {
         report.error(
             format!("{PATH}.primaryCookieName"),
@@ -213,7 +213,8 @@ fn affinity(analysis: &Analysis, report: &mut Report) {
         );
     }
     for (field, name) in [("cookieName", &affinity.cookie_name), ("primaryCookieName", &affinity.primary_cookie_name)] {
-        if !is_token(name) && !(name.is_empty() && field == "primaryCookieName") {
+        let optional = field == "primaryCookieName" && name.is_empty();
+        if !optional && !is_token(name) {
             report.error(
                 format!("{PATH}.{field}"),
                 format!("\"{name}\" is no cookie name"),

@@ -103,7 +103,7 @@ fn matches(path: &str, condition: &HttpMatch, report: &mut Report) {
         match &method.exact {
             Some(name) if METHODS.contains(&name.as_str()) => {}
             Some(name) => {
-                report.error(format!("{path}.method.exact"), format!("\"{name}\" is no method"), "use GET, POST, …")
+                report.error(format!("{path}.method.exact"), format!("\"{name}\" is no method"), "use GET, POST, …");
             }
             None => {
                 report.error(format!("{path}.method"), format!("{UNSUPPORTED} header matching selector"), "use exact");

@@ -49,6 +49,7 @@ fn apex(spec: &CanarySpec, service: &CanaryService, report: &mut Report) {
 }
 
 fn ports(service: &CanaryService, report: &mut Report) {
+    const PATH: &str = "spec.service.targetPort";
     if !is_port(service.port) {
         report.error("spec.service.port", format!("{} is no port", service.port), "write a port from 1 to 65535");
     }
@@ -59,7 +60,6 @@ fn ports(service: &CanaryService, report: &mut Report) {
             "use lower case letters, digits and dashes, at most 63",
         );
     }
-    const PATH: &str = "spec.service.targetPort";
     match &service.target_port {
         Some(IntOrString::Int(port)) if *port != 0 && !is_port(i64::from(*port)) => {
             report.error(PATH, format!("{port} is no port"), "write a port from 1 to 65535 or the port's name");

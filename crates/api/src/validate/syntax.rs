@@ -12,7 +12,7 @@ pub(crate) fn is_label(text: &str) -> bool {
 
 /// Labels joined by dots, at most 253: names of most objects.
 pub(crate) fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(|part| is_label_of_any_length(part))
+    text.len() <= 253 && text.split('.').all(is_label_of_any_length)
 }
 
 fn is_label_of_any_length(text: &str) -> bool {
