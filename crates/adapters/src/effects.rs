@@ -79,7 +79,7 @@ fn outdated_copies(revision: &Revision, context: &EffectContext<'_>) -> Vec<Obje
     let outdated = revision.configs.iter().filter_map(|(key, checksum)| {
         let original = config::object_of(key, namespace)?;
         let copy = context.world.get(original.kind, namespace, &primary_name(&original.name));
-        (!copy.is_some_and(|copy| text(&copy, "/checksum") == checksum)).then_some(original)
+        copy.is_none_or(|copy| text(&copy, "/checksum") != checksum).then_some(original)
     });
     outdated.collect()
 }

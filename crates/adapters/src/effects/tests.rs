@@ -21,12 +21,14 @@ impl Ship {
     fn new() -> Self {
         let mut server = Server::default();
         server.put(DEPLOYMENT, document(PODINFO));
-        let config = |kind: &str, name: &str, data: Value| json!({ "kind": kind, "metadata": { "name": name, "namespace": "test" }, "type": "Opaque", "data": data });
-        server.put(CONFIG_MAP, config("ConfigMap", "settings", json!({ "color": "red" })));
-        server.put(CONFIG_MAP, config("ConfigMap", "projected", json!({ "a": "1" })));
-        server.put(CONFIG_MAP, config("ConfigMap", "untracked", json!({})));
-        server.put(SECRET, config("Secret", "token", json!({ "t": "MQ==" })));
-        server.put(SECRET, config("Secret", "tls", json!({ "t": "Mg==" })));
+        let config = |kind: &str, name: &str, type_: &str, data: Value| json!({ "kind": kind, "metadata": { "name": name, "namespace": "test" }, "type": type_, "data": data });
+        server.put(CONFIG_MAP, config("ConfigMap", "settings", "", json!({ "color": "red" })));
+        server.put(CONFIG_MAP, config("ConfigMap", "projected", "", json!({ "a": "1" })));
+        let mut untracked = config("ConfigMap", "untracked", "", json!({}));
+        untracked["metadata"]["annotations"] = json!({ "flagger.app/config-tracking": "disabled" });
+        server.put(CONFIG_MAP, untracked);
+        server.put(SECRET, config("Secret", "token", "Opaque", json!({ "t": "MQ==" })));
+        server.put(SECRET, config("Secret", "tls", "kubernetes.io/service-account-token", json!({ "t": "Mg==" })));
         Self { canary: Canary::test(), server, conventions: Conventions::default() }
     }
 
@@ -57,7 +59,9 @@ impl Ship {
     fn make(&mut self, effect: &Effect) -> (usize, usize) {
         let (reads, changes) = self.plan(effect);
         let changes = changes.unwrap();
-        changes.iter().for_each(|change| self.server.obey(change));
+        for change in &changes {
+            self.server.obey(change);
+        }
         let (reads_again, writes_again) = self.plan(effect);
         assert_eq!((reads_again, writes_again), (0, Ok(Vec::new())), "{effect:?} is true now");
         (reads, changes.len())
@@ -189,7 +193,9 @@ fn what_was_not_analysed_is_not_promoted() {
         fetched,
     };
     let mut fetched = ship.server.fetch(&needs(&effect, &context(&nothing)));
-    fetched.values_mut().for_each(|config| config["data"]["color"] = "green".into());
+    for config in fetched.values_mut() {
+        config["data"]["color"] = "green".into();
+    }
     let refusal = changes(&effect, &context(&fetched)).unwrap_err();
     assert_eq!(refusal.text, "ConfigMap settings.test changed since it was looked at; it is looked at again");
     // The target changes.

@@ -60,12 +60,10 @@ fn plain(address: IpAddr) -> IpAddr {
     if let Some(v4) = v6.to_ipv4_mapped() {
         return v4.into();
     }
-    let [a, b, c, d, e, f, g, h] = v6.segments();
     let join = |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
-    match (a, b) {
-        (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => join(g, h),
-        (0x2002, _) => join(b, c),
-        (0, 0) if [c, d, e, f] == [0; 4] && g != 0 => join(g, h),
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => join(high, low),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => join(high, low),
         _ => address,
     }
 }

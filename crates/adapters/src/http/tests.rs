@@ -181,7 +181,7 @@ async fn tls_trusts_its_roots_unless_told_otherwise() {
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let http = Http { way: Way::Through(server), tls: Tls::trusting(roots).unwrap() };
+    let http = Http { way: Way::Through(server), tls: Tls::trusting(roots) };
     assert_eq!(&http.send(get("https://a.test/")).await.unwrap().body[..], b"ok");
     let error = http.send(get("https://b.test/")).await.unwrap_err();
     assert_eq!(error, HttpError::Tls("certificate is for another name".into()));

@@ -52,7 +52,7 @@ fn inquiry(canary: &Canary, world: &Objects) -> Result<Inquiry, Answer> {
     Inquiry::of(&plan.metrics[0], &plan, canary, world)
 }
 
-fn secret(data: Value) -> Value {
+fn secret(data: &Value) -> Value {
     json!({ "metadata": { "name": "login" }, "data": data })
 }
 
@@ -62,7 +62,7 @@ async fn a_template_is_rendered_and_asked_with_its_credentials() {
     assert_eq!(inquiry.secret().unwrap().name, "login");
     assert_eq!(inquiry.secret().unwrap().namespace, "istio-system");
     let script = Script::answering([(200, VALUE)]);
-    let login = secret(json!({ "username": "YQ==", "password": "Yg==" }));
+    let login = secret(&json!({ "username": "YQ==", "password": "Yg==" }));
     let answer = inquiry.ask(&Http::through(script.clone()), Some(&login)).await;
     let query = r#"sum( rate(errors{ns="test", app="podinfo"}[30s]) ) "#;
     assert_eq!(answer, Answer::Value { value: 99.5, query: query.into() });
@@ -94,7 +94,7 @@ async fn errors_in_flaggers_words_and_without_bodies() {
         other => panic!("{other:?}"),
     };
     let http = || Http::through(Script::answering([(500, "stack trace with secrets")]));
-    let ask = |inquiry: Inquiry| async move { inquiry.ask(&http(), Some(&secret(json!({ "token": "eA==" })))).await };
+    let ask = |inquiry: Inquiry| async move { inquiry.ask(&http(), Some(&secret(&json!({ "token": "eA==" })))).await };
     let failed = "status 500 Internal Server Error";
     let builtin = inquiry(&Canary::test(), &Objects::default()).unwrap();
     assert_eq!(broken(ask(builtin).await), format!("Prometheus query failed: {failed}"));
@@ -105,7 +105,7 @@ async fn errors_in_flaggers_words_and_without_bodies() {
 
     let no_secret = broken(template.ask(&http(), None).await);
     assert_eq!(no_secret, "Metric template error-rate.istio-system secret login error: secrets \"login\" not found");
-    let empty = broken(template.ask(&http(), Some(&secret(json!({ "username": "eA==" })))).await);
+    let empty = broken(template.ask(&http(), Some(&secret(&json!({ "username": "eA==" })))).await);
     assert_eq!(
         empty,
         "Metric template error-rate.istio-system provider prometheus error: the secret has neither token nor username and password"
@@ -119,7 +119,7 @@ async fn errors_in_flaggers_words_and_without_bodies() {
     let text = broken(inquiry(&templated(), &unrenderable).unwrap_err());
     assert!(text.starts_with("Metric template error-rate.istio-system query render error: "), "{text}");
     let datadog = inquiry(&templated(), &world(&TEMPLATE.replace("type: prometheus", "type: datadog"))).unwrap();
-    let text = broken(datadog.ask(&http(), Some(&secret(json!({})))).await);
+    let text = broken(datadog.ask(&http(), Some(&secret(&json!({})))).await);
     assert!(text.starts_with("Metric template error-rate.istio-system provider datadog error: "), "{text}");
     let mut nowhere = Canary::test();
     nowhere.spec.metrics_server = "prometheus".into();

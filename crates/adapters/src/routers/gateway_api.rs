@@ -47,24 +47,20 @@ impl Router for GatewayApi {
             return RouteReading::default();
         };
         let generation = number(&seen, "/metadata/generation").unwrap_or_default();
-        if !is_controlled_by(&seen, canary) {
-            let route = is_released(canary, &seen).then(|| Route {
-                split: None,
-                shape_ok: false,
-                settled_since: None,
-                unsettled: None,
-                released: true,
-            });
-            return RouteReading { route, generation, foreign: true, problem: Some(foreign(canary)), settled: false };
-        }
         let unsettled = unsettled(canary, &seen, generation);
+        let settled = unsettled.is_none();
+        if !is_controlled_by(&seen, canary) {
+            let released = Route { split: None, shape_ok: false, settled_since: None, unsettled, released: true };
+            let route = is_released(canary, &seen).then_some(released);
+            return RouteReading { route, settled, generation, foreign: true, problem: Some(foreign(canary)) };
+        }
         let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
             repair(&mut patch, subject, &seen, &shape, None);
             patch.finish().is_none()
         });
         RouteReading {
-            settled: unsettled.is_none(),
+            settled,
             route: Some(Route {
                 split: split(subject, &seen),
                 shape_ok,
@@ -83,16 +79,16 @@ impl Router for GatewayApi {
         let service = service(canary)?;
         let shape = Shape::of(service).map_err(|errors| {
             let texts: Vec<String> = errors.iter().map(FieldError::sentence).collect();
-            Refusal::user(format!("Invalid request matching selectors: {}", texts.join(", ")))
+            Refusal::user(texts.join(", "))
         })?;
         let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
-            return Ok(vec![create(subject, &shape, split)]);
+            return Ok(vec![create(subject, &shape, *split)]);
         };
         if !is_controlled_by(&seen, canary) {
             return Err(Refusal::user(foreign(canary)));
         }
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        repair(&mut patch, subject, &seen, &shape, Some(split));
+        repair(&mut patch, subject, &seen, &shape, Some(*split));
         Ok(patch.finish().into_iter().collect())
     }
 
@@ -137,7 +133,7 @@ fn backend_ref(name: &str, port: i64, weight: u8) -> Value {
     json!({ "group": "", "kind": "Service", "name": name, "port": port, "weight": weight })
 }
 
-fn backend_refs(subject: &Subject<'_>, split: &Split) -> Vec<Value> {
+fn backend_refs(subject: &Subject<'_>, split: Split) -> Vec<Value> {
     subject
         .backends
         .iter()
@@ -145,7 +141,7 @@ fn backend_refs(subject: &Subject<'_>, split: &Split) -> Vec<Value> {
         .collect()
 }
 
-fn create(subject: &Subject<'_>, shape: &Shape, split: &Split) -> Change {
+fn create(subject: &Subject<'_>, shape: &Shape, split: Split) -> Change {
     let canary = subject.canary;
     let (labels, annotations) = metadata(canary);
     let metadata = json!({
@@ -161,7 +157,7 @@ fn create(subject: &Subject<'_>, shape: &Shape, split: &Split) -> Change {
     object::create(HTTP_ROUTE, metadata, Map::from_iter([("spec".into(), Value::Object(spec))]), MANAGER)
 }
 
-fn new_rule(subject: &Subject<'_>, shape: &Shape, split: &Split) -> Value {
+fn new_rule(subject: &Subject<'_>, shape: &Shape, split: Split) -> Value {
     let mut rule = Map::new();
     rule.insert("matches".into(), shape.matches.clone());
     if !shape.filters.is_empty() {
@@ -186,7 +182,7 @@ fn metadata(canary: &Canary) -> (Strings, Strings) {
 
 /// Makes the patch bring a route into our shape. With `split` it also sets the weights; without, weights that are there
 /// count as right, and only what else is wrong remains.
-fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, split: Option<&Split>) {
+fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, split: Option<Split>) {
     let (labels, annotations) = metadata(subject.canary);
     patch.merge("/metadata/labels", &labels);
     patch.merge("/metadata/annotations", &annotations);
@@ -199,7 +195,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
 
     let fallback = Split::primary_only();
     let Some(index) = our_rule(subject, seen, shape) else {
-        let rule = new_rule(subject, shape, split.unwrap_or(&fallback));
+        let rule = new_rule(subject, shape, split.unwrap_or(fallback));
         if seen.pointer("/spec/rules").is_some_and(Value::is_array) {
             patch.add("/spec/rules/-", rule);
         } else {
@@ -219,7 +215,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
         test_names(patch, seen, index);
         patch.set(
             &format!("/spec/rules/{index}/backendRefs"),
-            merged_backends(subject, seen, index, split.unwrap_or(&fallback)),
+            merged_backends(subject, seen, index, split.unwrap_or(fallback)),
         );
         for rule in others {
             if let Some(split) = split {
@@ -254,7 +250,7 @@ fn repair_rule(patch: &mut Patch<'_>, seen: &Value, index: usize, shape: &Shape)
 }
 
 /// Two weights change; each is guarded by the name that must still stand at that index.
-fn set_weights(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, rule: usize, split: &Split) {
+fn set_weights(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, rule: usize, split: Split) {
     let path = format!("/spec/rules/{rule}/backendRefs");
     for (index, seen_ref) in list(seen, &path).iter().enumerate() {
         let Some(backend) = backend_of(subject, seen_ref) else { continue };
@@ -274,7 +270,7 @@ fn test_names(patch: &mut Patch<'_>, seen: &Value, rule: usize) {
 }
 
 /// Our backends with what others put on them (filters of one backend, fields not known here).
-fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: &Split) -> Value {
+fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: Split) -> Value {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
     let merged = subject.backends.iter().zip(backend_refs(subject, split)).map(|(backend, want)| {
         let mut whole = refs.iter().find(|seen_ref| names(seen_ref, backend)).cloned().unwrap_or_else(|| json!({}));
@@ -363,7 +359,7 @@ fn unsettled(canary: &Canary, seen: &Value, generation: i64) -> Option<String> {
         let ready = |condition: &&ObservedCondition| {
             condition.status == "True" && condition.observed_generation.unwrap_or_default() >= generation
         };
-        if accepted.iter().any(|condition| ready(condition)) {
+        if accepted.iter().any(ready) {
             return None;
         }
         let (status, observed) = accepted

@@ -143,7 +143,7 @@ fn restoring<'a>(canary: &'a Canary, world: &'a dyn World, store: &Value) -> imp
     strings(store, "/data/configs").into_iter().filter_map(move |(key, checksum)| {
         let copy = primary_copy(canary, &key)?;
         let seen = world.get(copy.kind, canary.namespace(), &copy.name);
-        (!seen.is_some_and(|seen| text(&seen, "/checksum") == checksum)).then_some(key)
+        seen.is_none_or(|seen| text(&seen, "/checksum") != checksum).then_some(key)
     })
 }
 

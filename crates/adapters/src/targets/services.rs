@@ -67,7 +67,7 @@ pub fn apex_to_primary(
 }
 
 /// The apex Service selects the target's pods and is no longer ours to collect. A Service that was there before us gets
-/// back what it had; one that is already gone is nobody's problem.
+/// back what it had; one that is gone is made anew, because the route that stays behind leads to it.
 pub fn apex_to_target(
     canary: &Canary,
     target: &Value,
@@ -75,7 +75,20 @@ pub fn apex_to_target(
     conventions: &Conventions,
 ) -> Result<Vec<Change>, Refusal> {
     let selector = Selector::of(target, conventions)?;
-    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else {
+        let service = service(canary)?;
+        let metadata = json!({
+            "name": canary.apex_name(), "namespace": canary.namespace(),
+            "labels": { &selector.label: canary.apex_name() },
+        });
+        let selection = json!({ &selector.label: &selector.value });
+        return Ok(vec![object::create(
+            SERVICE,
+            metadata,
+            new_spec(service, selection, ports(service, target)),
+            MANAGER,
+        )]);
+    };
     let mut patch = Patch::of(SERVICE, &seen);
     let note = |key: &str| -> Option<Value> {
         serde_json::from_str(seen.pointer("/metadata/annotations")?.get(key)?.as_str()?).ok()
@@ -134,26 +147,14 @@ fn reconcile(
             "name": wanted.name, "namespace": canary.namespace(),
             "labels": labels, "annotations": annotations, "ownerReferences": [owner_reference(canary)],
         });
-        let mut spec = Map::from_iter([
-            ("type".into(), "ClusterIP".into()),
-            ("selector".into(), selection),
-            ("ports".into(), ports.into()),
-        ]);
-        if service.headless {
-            spec.insert("clusterIP".into(), "None".into());
-        }
-        if !service.traffic_distribution.is_empty() {
-            spec.insert("trafficDistribution".into(), service.traffic_distribution.as_str().into());
-        }
-        let rest = Map::from_iter([("spec".into(), Value::Object(spec))]);
-        return Some(object::create(SERVICE, metadata, rest, MANAGER));
+        return Some(object::create(SERVICE, metadata, new_spec(service, selection, ports), MANAGER));
     };
 
     let ours = is_controlled_by(seen, canary);
     let mut patch = Patch::of(SERVICE, seen);
     let same_ports = same_ports(list(seen, "/spec/ports"), &ports);
     let same_selector = seen.pointer("/spec/selector") == Some(&selection);
-    if !ours && !(same_ports && same_selector) && !has_canary_owner(seen) {
+    if !(ours || has_canary_owner(seen) || same_ports && same_selector) {
         note_original(&mut patch, seen);
     }
     if !same_ports {
@@ -167,6 +168,22 @@ fn reconcile(
         patch.merge("/metadata/annotations", &annotations);
     }
     patch.finish()
+}
+
+/// The `spec` of a Service that does not exist yet.
+fn new_spec(service: &CanaryService, selection: Value, ports: Vec<Value>) -> Map<String, Value> {
+    let mut spec = Map::from_iter([
+        ("type".into(), "ClusterIP".into()),
+        ("selector".into(), selection),
+        ("ports".into(), ports.into()),
+    ]);
+    if service.headless {
+        spec.insert("clusterIP".into(), "None".into());
+    }
+    if !service.traffic_distribution.is_empty() {
+        spec.insert("trafficDistribution".into(), service.traffic_distribution.as_str().into());
+    }
+    Map::from_iter([("spec".into(), Value::Object(spec))])
 }
 
 /// Notes what a foreign Service was, and keeps Flux from undoing the takeover.

@@ -62,10 +62,10 @@ fn rename_own_pods(spec: &mut Value, name: &str, conventions: &Conventions) {
 
 fn rename_selector(selector: &mut Value, name: &str, conventions: &Conventions) {
     for label in &conventions.selector_labels {
-        if let Some(value) = selector.get_mut("matchLabels").and_then(|labels| labels.get_mut(label)) {
-            if value == name {
-                *value = primary_name(name).into();
-            }
+        if let Some(value) = selector.get_mut("matchLabels").and_then(|labels| labels.get_mut(label))
+            && value == name
+        {
+            *value = primary_name(name).into();
         }
     }
     let expressions = selector.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten();

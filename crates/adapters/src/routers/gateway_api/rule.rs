@@ -38,7 +38,7 @@ impl Shape {
         if service.gateway_refs.is_empty() {
             errors.push(FieldError::new(
                 "spec.service.gatewayRefs",
-                "GatewayRefs must be specified when using Gateway API as a provider.",
+                "GatewayRefs must be specified when using Gateway API as a provider",
                 "name at least one Gateway",
             ));
         }
@@ -236,7 +236,7 @@ fn timeouts(service: &CanaryService, errors: &mut Vec<FieldError>) -> Option<Val
         // The Gateway API's own duration is stricter than Go's: `1.5s` and a sign are no durations there.
         match duration::parse(given) {
             Ok(_) if given.chars().all(|c| c.is_ascii_alphanumeric()) => {
-                drop(body.insert(name.into(), given.as_str().into()))
+                drop(body.insert(name.into(), given.as_str().into()));
             }
             Ok(_) => errors.push(FieldError::new(
                 format!("spec.service.{field}"),

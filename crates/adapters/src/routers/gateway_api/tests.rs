@@ -167,6 +167,7 @@ fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
     let objects: Objects = [after].into_iter().collect();
     let reading = read(&Canary::test(), &objects);
     assert!(reading.foreign && route(&reading).released);
+    assert!(reading.settled, "whoever waits for the traffic to leave can see it");
     assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
 }
 

@@ -131,5 +131,9 @@ fn our_own_apex_outlives_its_canary() {
     let seen = crate::world::World::get(&made, SERVICE, "test", "podinfo").unwrap();
     let after: Objects = [patched(&seen, &changes)].into_iter().collect();
     assert_eq!(release(&canary, &after), []);
-    assert_eq!(release(&canary, &Objects::default()), []);
+    let anew = stored(&release(&canary, &Objects::default()));
+    assert_eq!(release(&canary, &anew), []);
+    let anew = crate::world::World::get(&anew, SERVICE, "test", "podinfo").unwrap();
+    assert_eq!(anew["spec"]["selector"], json!({ "app": "podinfo" }));
+    assert!(anew["metadata"].get("ownerReferences").is_none());
 }
