@@ -241,4 +241,6 @@ impl Object {
 }
 
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod tests;

@@ -347,7 +347,7 @@ mod tests {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..9 {
             let alias = format!("*a{}, ", level - 1).repeat(10);
-            text.push_str(&format!("a{level}: &a{level} [{}]\n", alias.trim_end_matches(", ")));
+            text += &format!("a{level}: &a{level} [{}]\n", alias.trim_end_matches(", "));
         }
         let (_, broken) = read(&text);
         assert!(broken[0].problem.contains("too large"), "{broken:?}");

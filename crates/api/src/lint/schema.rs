@@ -71,7 +71,7 @@ impl Check<'_> {
                 (Some(schema), _) => self.node(&path, &entry.value, schema),
                 (None, Some(JSONSchemaPropsOrBool::Schema(values))) => self.node(&path, &entry.value, values),
                 (None, None) if schema.properties.is_some() && !is_open(schema) => {
-                    self.unknown(&path, &entry.key, schema)
+                    self.unknown(&path, &entry.key, schema);
                 }
                 _ => {}
             }
