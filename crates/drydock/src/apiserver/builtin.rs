@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::crd;
 use super::error::Cause;
 use super::meta;
 use super::server::Server;
-use super::store::{Change, State};
+use super::store::{Change, Id, State};
 use super::validate::{self, NameRule};
 
 /// The rules of one resource.
@@ -28,7 +30,7 @@ pub(crate) struct Behaviour {
     /// Columns of the Table output between name and age: title and JSONPath.
     pub(crate) columns: &'static [(&'static str, &'static str)],
     /// Completes a new object, given what else is stored.
-    pub(crate) prepare: fn(&mut Value, &State),
+    pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
     pub(crate) prepare_update: fn(&mut Value, &Value),
     /// Rules for one state.
@@ -37,8 +39,20 @@ pub(crate) struct Behaviour {
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
     pub(crate) grace: Option<fn(&Value) -> i64>,
+    /// What must be gone before an object of this resource can go.
+    pub(crate) contents: Option<Contents>,
     /// Told about every write of the resource, while the store is locked.
     pub(crate) committed: fn(&Server, &mut State, &Arc<Change>),
+}
+
+/// An object that holds others, as a namespace does.
+pub(crate) struct Contents {
+    /// The objects inside.
+    pub(crate) list: fn(&State, &Value) -> Vec<Id>,
+    /// Shows that it is being emptied.
+    pub(crate) close: fn(&mut Value),
+    /// Lets go of it, once it is empty.
+    pub(crate) release: fn(&mut Value),
 }
 
 /// No rules.
@@ -49,11 +63,12 @@ const PLAIN: Behaviour = Behaviour {
     name: NameRule::Subdomain,
     selectable: &[],
     columns: &[],
-    prepare: |_, _| {},
+    prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
     check_update: |_, _, _| {},
     grace: None,
+    contents: None,
     committed: |_, _, _| {},
 };
 
@@ -66,6 +81,29 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     (
         "controllerrevisions.apps",
         Behaviour { check_update: |old, new, causes| immutable(old, new, "/data", causes), ..PLAIN },
+    ),
+    (
+        "customresourcedefinitions.apiextensions.k8s.io",
+        Behaviour {
+            generation: true,
+            prepare: crd::prepare,
+            prepare_update: crd::prepare_update,
+            check: crd::check,
+            contents: Some(Contents {
+                list: crd::instances,
+                close: |_| {},
+                release: |definition| {
+                    let others: Vec<_> = meta::finalizers(definition)
+                        .into_iter()
+                        .filter(|held| *held != crd::CLEANUP)
+                        .map(str::to_owned)
+                        .collect();
+                    meta::set_finalizers(definition, &others);
+                },
+            }),
+            committed: crd::committed,
+            ..PLAIN
+        },
     ),
     ("daemonsets.apps", Behaviour { generation: true, check: workload, check_update: selector_stays, ..PLAIN }),
     (
@@ -128,13 +166,22 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             name: NameRule::Label,
             selectable: &["status.phase"],
             columns: &[("Status", ".status.phase")],
-            prepare: |namespace, _| {
+            prepare: |namespace, _, _| {
                 let name = meta::name(namespace).to_owned();
                 let metadata = meta::metadata(namespace);
                 let labels = metadata.entry("labels").or_insert_with(|| json!({}));
                 meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
             },
+            contents: Some(Contents {
+                list: |state, namespace| state.inside(meta::name(namespace)),
+                close: |namespace| {
+                    meta::child(namespace, "status").insert("phase".into(), "Terminating".into());
+                },
+                release: |namespace| {
+                    meta::child(namespace, "spec").shift_remove("finalizers");
+                },
+            }),
             ..PLAIN
         },
     ),
@@ -153,7 +200,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "status.nominatedNodeName",
             ],
             columns: &[("Status", ".status.phase"), ("IP", ".status.podIP"), ("Node", ".spec.nodeName")],
-            prepare: |pod, _| {
+            prepare: |pod, _, _| {
                 let class = quality_of_service(pod);
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
             },
@@ -182,7 +229,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             selectable: &["type"],
             columns: &[("Type", ".type")],
-            prepare: |secret, _| encode_strings(secret),
+            prepare: |secret, _, _| encode_strings(secret),
             prepare_update: |secret, _| encode_strings(secret),
             check_update: |old, new, causes| {
                 immutable(old, new, "/type", causes);
@@ -311,7 +358,7 @@ fn service(object: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Gives a Service the lowest free address of 10.96/16. The first belongs to the API server.
-fn allocate_address(service: &mut Value, state: &State) {
+fn allocate_address(service: &mut Value, state: &State, _: Timestamp) {
     let kind = meta::text(service, "/spec/type");
     let asked = meta::text(service, "/spec/clusterIP");
     if kind == "ExternalName" {

@@ -31,12 +31,12 @@ const DEFAULTS: &[(&str, Fill)] = &[
             put(it, "rollingUpdate", json!({}));
         }
     }),
+    ("apps.v1.ReplicaSet", |it| put(it, "status", json!({"replicas": 0}))),
+    ("apps.v1.ReplicaSetSpec", |it| put(it, "replicas", json!(1))),
     ("apps.v1.RollingUpdateDeployment", |it| {
         put(it, "maxUnavailable", json!("25%"));
         put(it, "maxSurge", json!("25%"));
     }),
-    ("apps.v1.ReplicaSet", |it| put(it, "status", json!({"replicas": 0}))),
-    ("apps.v1.ReplicaSetSpec", |it| put(it, "replicas", json!(1))),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
         put(it, "minReplicas", json!(1));
         put(

@@ -36,13 +36,13 @@ pub(crate) enum Propagation {
 pub(crate) struct DeleteOptions {
     pub(crate) grace_period_seconds: Option<i64>,
     pub(crate) propagation_policy: Option<Propagation>,
-    preconditions: Preconditions,
-    dry_run: Vec<String>,
+    pub(crate) preconditions: Preconditions,
+    pub(crate) dry_run: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Preconditions {
+pub(crate) struct Preconditions {
     uid: Option<String>,
     resource_version: Option<String>,
 }
@@ -161,6 +161,9 @@ impl Server {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
             if first && generation > 0 {
                 metadata.insert("generation".into(), (generation + 1).into());
+            }
+            if let Some(contents) = &resource.behaviour.contents {
+                (contents.close)(&mut marked);
             }
         }
         if is_finished(&marked) {

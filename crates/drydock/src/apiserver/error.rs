@@ -199,11 +199,6 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
-    /// A fault of this server.
-    pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self::new(500, "InternalError", format!("Internal error occurred: {}", message.into()))
-    }
-
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({

@@ -30,11 +30,6 @@ pub(crate) fn uid(object: &Value) -> &str {
     field(object, "uid")
 }
 
-/// `metadata.resourceVersion` as the number it is inside this server.
-pub(crate) fn revision(object: &Value) -> u64 {
-    field(object, "resourceVersion").parse().unwrap_or(0)
-}
-
 /// `metadata.generation`; 0 for kinds that do not count it.
 pub(crate) fn generation(object: &Value) -> i64 {
     object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)

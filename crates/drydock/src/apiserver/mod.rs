@@ -6,17 +6,24 @@
 //!
 //! There is deliberately no authentication, no authorisation, no admission webhook and no protobuf here.
 
+mod apply;
 mod builtin;
+mod crd;
 mod defaults;
 mod delete;
 mod discovery;
 mod error;
+mod fields;
+mod garbage;
 mod log;
+mod managed;
+mod merge;
 mod meta;
 mod patch;
 mod read;
 mod registry;
 mod request;
+mod scale;
 mod schema;
 mod selector;
 mod serve;

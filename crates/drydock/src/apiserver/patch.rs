@@ -3,39 +3,49 @@
 use serde_json::Value;
 
 use super::error::{ApiError, Result};
+use super::merge;
 use super::request::{Call, parse_body};
+use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
+use super::write::Ownership;
+
+/// The media type of server-side apply.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 impl Server {
     /// `patch`, on an object or on a sub-resource that shows the whole object.
     pub(crate) fn patch(&self, call: &Call) -> Result<Reply> {
+        if media_type(&call.content_type) == APPLY {
+            return self.apply(call);
+        }
         let mut state = self.store.lock();
         let live = self.live(&state, call)?;
-        let new = self.patched(call, &live)?;
-        let written = self.replace(&mut state, call, &live, new)?;
+        let new = patched(call, &live, &call.served.version().schema)?;
+        let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }
+}
 
-    /// What a patch other than server-side apply makes of an object.
-    pub(crate) fn patched(&self, call: &Call, live: &Value) -> Result<Value> {
-        let mut object = live.clone();
-        match media_type(&call.content_type) {
-            "application/merge-patch+json" => {
-                json_patch::merge(&mut object, &parse_body(&call.body)?);
-            }
-            "application/json-patch+json" => {
-                let patch: json_patch::Patch = serde_json::from_slice(&call.body)
-                    .map_err(|error| ApiError::bad_request(format!("error decoding JSON patch: {error}")))?;
-                json_patch::patch(&mut object, &patch).map_err(|error| {
-                    ApiError::unprocessable(format!(
-                        "the server rejected our request due to an error in our request: {error}"
-                    ))
-                })?;
-            }
-            other => return Err(unsupported(other)),
+/// What a patch other than server-side apply makes of an object.
+pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Value> {
+    let mut object = live.clone();
+    match media_type(&call.content_type) {
+        "application/merge-patch+json" => json_patch::merge(&mut object, &parse_body(&call.body)?),
+        "application/json-patch+json" => {
+            let patch: json_patch::Patch = serde_json::from_slice(&call.body)
+                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+            json_patch::patch(&mut object, &patch).map_err(|error| {
+                ApiError::unprocessable(format!(
+                    "the server rejected our request due to an error in our request: {error}"
+                ))
+            })?;
         }
-        Ok(object)
+        "application/strategic-merge-patch+json" if !call.served.resource.custom => {
+            merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
+        }
+        other => return Err(unsupported(other)),
     }
+    Ok(object)
 }
 
 fn unsupported(media_type: &str) -> ApiError {
@@ -45,6 +55,7 @@ fn unsupported(media_type: &str) -> ApiError {
     ))
 }
 
-fn media_type(content_type: &str) -> &str {
+/// A content type without its parameters.
+pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }

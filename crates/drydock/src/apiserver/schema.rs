@@ -58,8 +58,6 @@ pub(crate) struct Schema {
     pub(crate) merge_key: Option<String>,
     /// `x-kubernetes-patch-strategy` has `merge`.
     pub(crate) merge: bool,
-    /// `x-kubernetes-patch-strategy` has `retainKeys`.
-    pub(crate) retain_keys: bool,
     /// The keywords that only validation reads, as they were written.
     pub(crate) rules: Map<String, Value>,
 }
@@ -90,7 +88,7 @@ const RULES: &[&str] = &[
 static TYPES: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
     // The table is generated and checked by a test; a broken one would leave built-in kinds without a schema.
     let table: BTreeMap<String, Value> = serde_json::from_str(include_str!("../schema/types.json")).unwrap_or_default();
-    table.iter().map(|(name, schema)| (name.clone(), Schema::parse(schema))).collect()
+    table.iter().map(|(name, schema)| (name.clone(), Schema::parse(schema).opened())).collect()
 });
 
 static ANYTHING: LazyLock<Schema> = LazyLock::new(|| Schema { preserve_unknown: true, ..Schema::default() });
@@ -141,12 +139,17 @@ impl Schema {
             atomic_map: text("x-kubernetes-map-type") == Some("atomic"),
             merge_key: text("x-kubernetes-patch-merge-key").map(str::to_owned),
             merge: strategy.split(',').any(|part| part == "merge"),
-            retain_keys: strategy.split(',').any(|part| part == "retainKeys"),
             rules: members
                 .filter(|(key, _)| RULES.contains(&key.as_str()))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
         }
+    }
+
+    /// A type of the generated tables that names no members (`RawExtension`) takes any.
+    fn opened(mut self) -> Self {
+        self.preserve_unknown |= self.kind == Kind::Object && self.properties.is_empty() && self.additional.is_none();
+        self
     }
 
     /// A type of the generated tables.
@@ -197,12 +200,7 @@ impl Schema {
 
     /// Whether members it does not name are kept.
     fn is_opaque(&self) -> bool {
-        self.preserve_unknown
-            || self.kind == Kind::Any
-            || self.kind == Kind::Object
-                && self.properties.is_empty()
-                && self.additional.is_none()
-                && self.reference.is_some()
+        self.preserve_unknown || self.kind == Kind::Any
     }
 
     /// The default of a key field, which stands for it where an item leaves it out.

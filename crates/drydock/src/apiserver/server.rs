@@ -8,6 +8,7 @@ use futures::StreamExt;
 use http::{Method, Request as HttpRequest, Response, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tower::BoxError;
 
 use super::error::{ApiError, Result};
@@ -16,7 +17,8 @@ use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
 use super::store::{Change, Id, State, Store};
 use super::view::{Form, View};
-use super::{Body, User, discovery, full};
+use super::write::Ownership;
+use super::{Body, User, crd, discovery, full, garbage};
 use crate::{Clock, Seed};
 
 /// The largest body a request may have, as in Kubernetes.
@@ -35,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) registry: RwLock<Registry>,
     pub(crate) log: RequestLog,
     hooks: Mutex<Vec<Hook>>,
+    /// Feeds the garbage collector, which ends when this is dropped.
+    changes: mpsc::UnboundedSender<Arc<Change>>,
 }
 
 /// Who writes, for the commit hooks.
@@ -72,6 +76,7 @@ impl From<Answer> for Reply {
 impl Server {
     pub(crate) fn start(clock: Clock, seed: Seed) -> Arc<Self> {
         let registry = Registry::builtin().unwrap_or_default();
+        let (changes, committed) = mpsc::unbounded_channel();
         let server = Arc::new(Self {
             clock,
             seed: seed.fork("apiserver"),
@@ -79,9 +84,14 @@ impl Server {
             registry: RwLock::new(registry),
             log: RequestLog::default(),
             hooks: Mutex::default(),
+            changes,
         });
+        tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
         for namespace in NAMESPACES {
             server.install("namespaces", json!({"metadata": {"name": namespace}}));
+        }
+        for definition in crd::gateway_api() {
+            server.install(crd::DEFINITIONS, definition);
         }
         server
     }
@@ -100,7 +110,7 @@ impl Server {
             content_type: String::new(),
             body: Bytes::new(),
         };
-        if let Err(error) = self.insert(&mut self.store.lock(), &call, object) {
+        if let Err(error) = self.insert(&mut self.store.lock(), &call, object, Ownership::Written) {
             tracing::error!(resource, message = %error.to_status(), "a built-in object was refused");
         }
     }
@@ -270,6 +280,8 @@ impl Server {
     }
 
     fn announce(&self, state: &mut State, author: Author<'_>, change: &Arc<Change>) {
+        // The collector is gone only when the runtime is.
+        let _ = self.changes.send(change.clone());
         if let Some(served) = self.stored(&change.id.0) {
             (served.resource.behaviour.committed)(self, state, change);
             let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();

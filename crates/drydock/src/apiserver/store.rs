@@ -131,9 +131,12 @@ impl State {
         self.list_at(resource, namespace, u64::MAX)
     }
 
-    /// The resources that have, or had, objects.
-    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.shelves.keys()
+    /// The objects of all resources in a namespace.
+    pub(crate) fn inside(&self, namespace: &str) -> Vec<Id> {
+        let resources = self.shelves.keys();
+        resources
+            .flat_map(|resource| self.list(resource, Some(namespace)).map(|(key, _)| (resource.clone(), key.clone())))
+            .collect()
     }
 
     /// Where the object with a uid is.

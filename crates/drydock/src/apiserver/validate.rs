@@ -112,19 +112,19 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 }
             }
             ("minimum", Some(number)) if exclusive("exclusiveMinimum") && number <= bound => {
-                causes.push(invalid(format!("should be greater than {argument}")));
+                causes.push(invalid(format!("should be greater than {bound}")));
             }
             ("minimum", Some(number)) if number < bound => {
-                causes.push(invalid(format!("should be greater than or equal to {argument}")));
+                causes.push(invalid(format!("should be greater than or equal to {bound}")));
             }
             ("maximum", Some(number)) if exclusive("exclusiveMaximum") && number >= bound => {
-                causes.push(invalid(format!("should be less than {argument}")));
+                causes.push(invalid(format!("should be less than {bound}")));
             }
             ("maximum", Some(number)) if number > bound => {
-                causes.push(invalid(format!("should be less than or equal to {argument}")));
+                causes.push(invalid(format!("should be less than or equal to {bound}")));
             }
             ("multipleOf", Some(number)) if bound > 0.0 && (number / bound).fract() != 0.0 => {
-                causes.push(invalid(format!("should be a multiple of {argument}")));
+                causes.push(invalid(format!("should be a multiple of {bound}")));
             }
             ("minLength", _) if length.is_some_and(|length| length < bound) => {
                 causes.push(invalid(format!("should be at least {argument} chars long")));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Cause, Result};
+use super::managed::{Managed, Operation};
 use super::meta;
 use super::registry::api_version;
 use super::request::Call;
@@ -17,6 +18,14 @@ use super::validate::{self, Strictness};
 
 /// How often a generated name is tried again when it is taken.
 const NAME_ATTEMPTS: usize = 8;
+
+/// To whom the fields of a write belong.
+pub(crate) enum Ownership {
+    /// Whoever wrote owns what changed.
+    Written,
+    /// Server-side apply has worked it out.
+    Applied(Managed),
+}
 
 /// A write that was carried out, or would have been.
 pub(crate) struct Written {
@@ -29,7 +38,7 @@ impl Server {
     pub(crate) fn create(&self, call: &Call) -> Result<Reply> {
         let object = call.object()?;
         let mut state = self.store.lock();
-        let written = self.insert(&mut state, call, object)?;
+        let written = self.insert(&mut state, call, object, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings })
     }
 
@@ -40,20 +49,26 @@ impl Server {
         let live = match self.live(&state, call) {
             Ok(live) => live,
             Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
-                let written = self.insert(&mut state, call, object)?;
+                let written = self.insert(&mut state, call, object, Ownership::Written)?;
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings });
             }
             Err(error) => return Err(error),
         };
-        let written = self.replace(&mut state, call, &live, object)?;
+        let written = self.replace(&mut state, call, &live, object, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }
 
     /// Stores a new object.
-    pub(crate) fn insert(&self, state: &mut State, call: &Call, mut object: Value) -> Result<Written> {
+    pub(crate) fn insert(
+        &self,
+        state: &mut State,
+        call: &Call,
+        mut object: Value,
+        ownership: Ownership,
+    ) -> Result<Written> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
-        let mut warnings = self.shape(call, &mut object)?;
+        let warnings = self.shape(call, &mut object)?;
         if !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -78,11 +93,12 @@ impl Server {
             meta::members(&mut object).shift_remove("status");
         }
         call.served.version().schema.fill(&mut object);
-        (behaviour.prepare)(&mut object, state);
-        warnings.extend(self.check(call, &object, None)?);
+        (behaviour.prepare)(&mut object, state, self.clock.now());
+        self.check(call, &object, None)?;
         if state.get(&resource.id, &key).is_some() {
             return Err(ApiError::already_exists(resource, &key.name));
         }
+        self.own(call, &json!({}), &mut object, Managed::default(), ownership);
         self.stamp_version(call, &mut object);
         if call.dry_run() {
             return Ok(Written { object: Arc::new(object), warnings });
@@ -92,9 +108,16 @@ impl Server {
     }
 
     /// Replaces the live state of an object by a new one, as far as the client may.
-    pub(crate) fn replace(&self, state: &mut State, call: &Call, live: &Arc<Value>, mut new: Value) -> Result<Written> {
+    pub(crate) fn replace(
+        &self,
+        state: &mut State,
+        call: &Call,
+        live: &Arc<Value>,
+        mut new: Value,
+        ownership: Ownership,
+    ) -> Result<Written> {
         let resource = &call.served.resource;
-        let mut warnings = self.shape(call, &mut new)?;
+        let warnings = self.shape(call, &mut new)?;
         self.check_identity(call, live, &new)?;
         self.restore(call, live, &mut new);
         call.served.version().schema.fill(&mut new);
@@ -103,7 +126,8 @@ impl Server {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
-        warnings.extend(self.check(call, &new, Some(live))?);
+        self.check(call, &new, Some(live))?;
+        self.own(call, live, &mut new, Managed::of(live), ownership);
         self.stamp_version(call, &mut new);
         if new == **live {
             return Ok(Written { object: live.clone(), warnings });
@@ -121,8 +145,21 @@ impl Server {
         Ok(Written { object, warnings })
     }
 
+    /// Records who owns what after a write.
+    fn own(&self, call: &Call, old: &Value, new: &mut Value, mut managed: Managed, ownership: Ownership) {
+        match ownership {
+            Ownership::Applied(applied) => managed = applied,
+            Ownership::Written => {
+                let schema = &call.served.version().schema;
+                let time = meta::seconds(self.clock.now());
+                managed.record(schema, old, new, &call.field_manager(Operation::Update), &time);
+            }
+        }
+        managed.write_to(new);
+    }
+
     /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
-    fn shape(&self, call: &Call, object: &mut Value) -> Result<Vec<String>> {
+    pub(crate) fn shape(&self, call: &Call, object: &mut Value) -> Result<Vec<String>> {
         let resource = &call.served.resource;
         let expected = call.served.api_version();
         let sent = meta::text(object, "/apiVersion");
@@ -160,8 +197,8 @@ impl Server {
         }
     }
 
-    /// All rules an object must obey. Returns warnings.
-    fn check(&self, call: &Call, object: &Value, old: Option<&Value>) -> Result<Vec<String>> {
+    /// All rules an object must obey.
+    fn check(&self, call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
         let resource = &call.served.resource;
         let version = call.served.version();
         let mut causes = Vec::new();
@@ -181,7 +218,7 @@ impl Server {
                 causes.extend(cel_causes(rules, object, old));
             }
         }
-        if causes.is_empty() { Ok(Vec::new()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+        if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
     }
 
     /// The namespace must exist, and not be on its way out.
@@ -330,5 +367,17 @@ pub(crate) fn is_finished(object: &Value) -> bool {
 
 fn cel_causes(rules: &kube_cel::CompiledSchema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let Err(errors) = kube_cel::validate_compiled(rules, object, old) else { return Vec::new() };
-    errors.into_vec().iter().map(|error| Cause::invalid(error.field_path.clone(), &json!({}), &error.message)).collect()
+    errors.into_vec().iter().map(|error| cel_cause(error, object)).collect()
+}
+
+/// A broken rule, with the value it is about.
+fn cel_cause(error: &kube_cel::ValidationError, object: &Value) -> Cause {
+    let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
+    let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+    match error.reason.as_deref() {
+        Some("FieldValueForbidden") => Cause::forbidden(&error.field_path, &error.message),
+        Some("FieldValueRequired") => Cause::required(&error.field_path, &error.message),
+        _ if value.is_null() => Cause::invalid(&error.field_path, &json!({}), &error.message),
+        _ => Cause::invalid(&error.field_path, value, &error.message),
+    }
 }

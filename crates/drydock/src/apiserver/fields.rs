@@ -1,0 +1,260 @@
+//! Sets of fields: which parts of an object somebody owns.
+//!
+//! A set is a tree in the form Kubernetes writes it (`FieldsV1`): steps are `f:name` for members, `k:{...}` for items of
+//! associative lists and `v:...` for items of sets.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{ListType, Schema};
+use super::validate::key_of;
+
+/// A set of field paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    /// Whether the path that leads here is in the set.
+    pub(crate) member: bool,
+    pub(crate) children: BTreeMap<String, Fields>,
+}
+
+/// What compares as one value: scalars, atomic lists, atomic maps.
+fn is_leaf(schema: &Schema, value: &Value) -> bool {
+    match value {
+        Value::Object(_) => schema.resolve().atomic_map,
+        Value::Array(_) => schema.resolve().list == ListType::Atomic,
+        _ => true,
+    }
+}
+
+/// The parts of a value, with the step that leads to each.
+fn parts<'a>(schema: &'a Schema, value: &'a Value) -> Vec<(String, Option<&'a Schema>, &'a Value)> {
+    match value {
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (format!("f:{name}"), schema.member(name), value)).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| (item_step(schema, item), Some(schema.item()), item)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The step that identifies an item of a list.
+pub(crate) fn item_step(schema: &Schema, item: &Value) -> String {
+    match &schema.resolve().list {
+        ListType::Map(keys) => {
+            let mut keys = keys.clone();
+            keys.sort();
+            let pairs = keys.iter().map(|key| (key.clone(), key_of(schema.item(), item, key)));
+            let key: Map<_, _> = pairs.filter(|(_, value)| !value.is_null()).collect();
+            format!("k:{}", Value::Object(key))
+        }
+        _ => format!("v:{item}"),
+    }
+}
+
+impl Fields {
+    fn leaf() -> Self {
+        Self { member: true, children: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.member && self.children.is_empty()
+    }
+
+    /// Every field a value sets. With `containers`, maps and list items that hold them count too.
+    pub(crate) fn of(schema: &Schema, value: &Value, containers: bool) -> Self {
+        if is_leaf(schema, value) {
+            return Self::leaf();
+        }
+        let mut fields = Self::default();
+        for (step, schema, part) in parts(schema, value) {
+            let Some(schema) = schema else { continue };
+            let mut child = Self::of(schema, part, containers);
+            child.member |= value.is_array();
+            fields.children.insert(step, child);
+        }
+        let is_map = schema.resolve().additional.is_some();
+        fields.member = fields.children.is_empty() || containers && is_map;
+        fields
+    }
+
+    /// Compares two states of a value: what was changed or added, and what was removed.
+    pub(crate) fn compare(schema: &Schema, old: &Value, new: &Value) -> (Self, Self) {
+        let (mut changed, mut removed) = (Self::default(), Self::default());
+        if old == new {
+            return (changed, removed);
+        }
+        let comparable = !is_leaf(schema, old) && !is_leaf(schema, new) && old.is_object() == new.is_object();
+        if !comparable {
+            changed.member = true;
+            return (changed, removed);
+        }
+        let before: BTreeMap<_, _> = parts(schema, old).into_iter().map(|(step, _, part)| (step, part)).collect();
+        let mut after = BTreeMap::new();
+        for (step, schema, part) in parts(schema, new) {
+            let Some(schema) = schema else { continue };
+            let (changes, removals) = match before.get(&step) {
+                Some(old) => Self::compare(schema, old, part),
+                None => (Self::added(schema, part, new.is_array()), Self::default()),
+            };
+            changed.add(step.clone(), changes);
+            removed.add(step.clone(), removals);
+            after.insert(step, ());
+        }
+        for (step, schema, part) in parts(schema, old) {
+            if let (Some(schema), false) = (schema, after.contains_key(&step)) {
+                let gone = Self { member: true, ..Self::of(schema, part, true) };
+                removed.add(step, gone);
+            }
+        }
+        (changed, removed)
+    }
+
+    /// The fields of a part that was not there before. Items of lists are fields themselves.
+    fn added(schema: &Schema, part: &Value, item: bool) -> Self {
+        let mut fields = Self::of(schema, part, true);
+        fields.member |= item;
+        fields
+    }
+
+    fn add(&mut self, step: String, fields: Self) {
+        if !fields.is_empty() {
+            self.children.insert(step, fields);
+        }
+    }
+
+    pub(crate) fn union(mut self, other: &Self) -> Self {
+        self.member |= other.member;
+        for (step, fields) in &other.children {
+            let child = self.children.remove(step).unwrap_or_default();
+            self.children.insert(step.clone(), child.union(fields));
+        }
+        self
+    }
+
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        let shared = self.children.iter().filter_map(|(step, fields)| {
+            let both = fields.intersection(other.children.get(step)?);
+            (!both.is_empty()).then(|| (step.clone(), both))
+        });
+        Self { member: self.member && other.member, children: shared.collect() }
+    }
+
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        let left = self.children.iter().filter_map(|(step, fields)| {
+            let left = other.children.get(step).map_or_else(|| fields.clone(), |other| fields.difference(other));
+            (!left.is_empty()).then(|| (step.clone(), left))
+        });
+        Self { member: self.member && !other.member, children: left.collect() }
+    }
+
+    /// Without the paths of `other`, nor anything below them.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        let left = self.children.iter().filter_map(|(step, fields)| {
+            let left = match other.children.get(step) {
+                None => fields.clone(),
+                Some(gone) if gone.member => return None,
+                Some(gone) => fields.without(gone),
+            };
+            (!left.is_empty()).then(|| (step.clone(), left))
+        });
+        Self { member: self.member && !other.member, children: left.collect() }
+    }
+
+    /// Only, or everything but, what is below one member.
+    pub(crate) fn restricted(mut self, member: &str, inside: bool) -> Self {
+        self.children.retain(|step, _| (step.strip_prefix("f:") == Some(member)) == inside);
+        self
+    }
+
+    /// The paths in the set, in the form error messages use (`.spec.containers[name="main"].image`).
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.write_paths("", &mut paths);
+        paths
+    }
+
+    fn write_paths(&self, prefix: &str, paths: &mut Vec<String>) {
+        if self.member {
+            paths.push(prefix.to_owned());
+        }
+        for (step, fields) in &self.children {
+            let shown = match step.split_once(':') {
+                Some(("f", name)) => format!(".{name}"),
+                Some(("k", key)) => {
+                    let key: Map<String, Value> = serde_json::from_str(key).unwrap_or_default();
+                    let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                    format!("[{}]", pairs.join(","))
+                }
+                Some((_, value)) => format!("[={value}]"),
+                None => step.clone(),
+            };
+            fields.write_paths(&format!("{prefix}{shown}"), paths);
+        }
+    }
+
+    /// Reads `fieldsV1`.
+    pub(crate) fn from_json(fields: &Value) -> Self {
+        let mut set = Self::node(fields);
+        set.member = false;
+        set
+    }
+
+    fn node(fields: &Value) -> Self {
+        let members = fields.as_object();
+        let children = members.into_iter().flatten().filter(|(step, _)| *step != ".");
+        Self {
+            member: members.is_none_or(|members| members.is_empty() || members.contains_key(".")),
+            children: children.map(|(step, fields)| (step.clone(), Self::node(fields))).collect(),
+        }
+    }
+
+    /// Writes `fieldsV1`.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut members = Map::new();
+        if self.member && !self.children.is_empty() {
+            members.insert(".".into(), json!({}));
+        }
+        members.extend(self.children.iter().map(|(step, fields)| (step.clone(), fields.to_json())));
+        Value::Object(members)
+    }
+
+    /// Takes the fields of the set out of a value. A container that is left empty goes too, unless it is kept.
+    pub(crate) fn remove_from(&self, schema: &Schema, value: &mut Value, keep: &Self) {
+        let nothing = Self::default();
+        let goes = |step: &str, fields: &Self| fields.member && keep.children.get(step).is_none_or(Self::is_empty);
+        match value {
+            Value::Object(members) => {
+                for (step, fields) in &self.children {
+                    let Some(name) = step.strip_prefix("f:") else { continue };
+                    if goes(step, fields) {
+                        members.shift_remove(name);
+                        continue;
+                    }
+                    let kept = keep.children.get(step).unwrap_or(&nothing);
+                    if let (Some(schema), Some(value)) = (schema.member(name), members.get_mut(name)) {
+                        fields.remove_from(schema, value, kept);
+                        let empty =
+                            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+                        if empty && !kept.member {
+                            members.shift_remove(name);
+                        }
+                    }
+                }
+            }
+            Value::Array(items) => {
+                items.retain(|item| {
+                    let step = item_step(schema, item);
+                    self.children.get(&step).is_none_or(|fields| !goes(&step, fields))
+                });
+                for item in items {
+                    let step = item_step(schema, item);
+                    if let Some(fields) = self.children.get(&step) {
+                        fields.remove_from(schema.item(), item, keep.children.get(&step).unwrap_or(&nothing));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

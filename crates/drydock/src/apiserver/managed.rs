@@ -1,0 +1,197 @@
+//! Field management: who owns which fields of an object, as `metadata.managedFields` records it.
+
+use serde_json::{Value, json};
+
+use super::error::{ApiError, Cause};
+use super::fields::Fields;
+use super::meta;
+use super::schema::Schema;
+
+/// How a manager came to its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Server-side apply: fields it stops to mention are removed.
+    Apply,
+    /// Everything else.
+    Update,
+}
+
+/// Somebody who owns fields. Equal managers share one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) operation: Operation,
+    pub(crate) api_version: String,
+    pub(crate) subresource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    manager: Manager,
+    time: String,
+    fields: Fields,
+}
+
+/// All managers of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Managed(Vec<Entry>);
+
+impl Managed {
+    /// Reads `metadata.managedFields`.
+    pub(crate) fn of(object: &Value) -> Self {
+        let list = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let entries = list.into_iter().flatten().map(|entry| Entry {
+            manager: Manager {
+                name: meta::text(entry, "/manager").to_owned(),
+                operation: if meta::text(entry, "/operation") == "Apply" {
+                    Operation::Apply
+                } else {
+                    Operation::Update
+                },
+                api_version: meta::text(entry, "/apiVersion").to_owned(),
+                subresource: meta::text(entry, "/subresource").to_owned(),
+            },
+            time: meta::text(entry, "/time").to_owned(),
+            fields: Fields::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
+        });
+        Self(entries.collect())
+    }
+
+    /// Writes `metadata.managedFields`.
+    pub(crate) fn write_to(&self, object: &mut Value) {
+        let entries: Vec<_> = self.0.iter().map(Entry::to_json).collect();
+        meta::metadata(object).insert("managedFields".into(), entries.into());
+    }
+
+    /// The fields of one manager.
+    pub(crate) fn fields(&self, manager: &Manager) -> Fields {
+        self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.fields.clone()).unwrap_or_default()
+    }
+
+    /// The fields of everybody else.
+    pub(crate) fn others(&self, manager: &Manager) -> Fields {
+        let others = self.0.iter().filter(|entry| entry.manager != *manager);
+        others.fold(Fields::default(), |all, entry| all.union(&entry.fields))
+    }
+
+    /// Gives a manager exactly these fields.
+    pub(crate) fn set(&mut self, manager: &Manager, fields: Fields, time: &str) {
+        match self.0.iter_mut().find(|entry| entry.manager == *manager) {
+            Some(entry) if entry.fields == fields => {}
+            Some(entry) => {
+                entry.fields = fields;
+                time.clone_into(&mut entry.time);
+            }
+            None => self.0.push(Entry { manager: manager.clone(), time: time.to_owned(), fields }),
+        }
+        self.0.retain(|entry| !entry.fields.is_empty());
+    }
+
+    /// Takes fields away from everybody but one manager.
+    pub(crate) fn take(&mut self, fields: &Fields, manager: &Manager) {
+        for entry in self.0.iter_mut().filter(|entry| entry.manager != *manager) {
+            entry.fields = entry.fields.difference(fields);
+        }
+        self.0.retain(|entry| !entry.fields.is_empty());
+    }
+
+    /// Records a write that was no apply: changed fields belong to the writer, removed ones to nobody.
+    pub(crate) fn record(&mut self, schema: &Schema, old: &Value, new: &Value, manager: &Manager, time: &str) {
+        let (changed, removed) = Fields::compare(schema, old, new);
+        let (changed, removed) = (without_server_fields(changed), without_server_fields(removed));
+        if changed.is_empty() && removed.is_empty() {
+            return;
+        }
+        for entry in &mut self.0 {
+            entry.fields = entry.fields.without(&removed);
+        }
+        self.take(&changed, manager);
+        let own = self.fields(manager).union(&changed);
+        self.set(manager, own, time);
+    }
+
+    /// The refusal of an apply that would change what others own; `None` when nobody minds.
+    pub(crate) fn conflicts(&self, changed: &Fields, manager: &Manager) -> Option<ApiError> {
+        let mut causes = Vec::new();
+        let mut groups = Vec::new();
+        for entry in self.0.iter().filter(|entry| entry.manager != *manager) {
+            let paths = entry.fields.intersection(changed).paths();
+            let who = entry.describe();
+            causes.extend(paths.iter().map(|path| Cause {
+                reason: "FieldManagerConflict",
+                message: format!("conflict with {who}"),
+                field: path.clone(),
+            }));
+            if !paths.is_empty() {
+                groups.push((who, paths));
+            }
+        }
+        let text = match (causes.as_slice(), groups.as_slice()) {
+            ([], _) => return None,
+            ([one], _) => format!("1 conflict: {}: {}", one.message, one.field),
+            (_, groups) => {
+                let lists =
+                    groups.iter().map(|(who, paths)| format!("conflicts with {who}:\n- {}", paths.join("\n- ")));
+                format!("{} conflicts: {}", causes.len(), lists.collect::<Vec<_>>().join("\n"))
+            }
+        };
+        Some(ApiError::managed_by_others(format!("Apply failed with {text}"), &causes))
+    }
+}
+
+impl Entry {
+    fn describe(&self) -> String {
+        let Manager { name, operation, api_version, subresource } = &self.manager;
+        let mut text = format!("{name:?}");
+        if !subresource.is_empty() {
+            text = format!("{text} with subresource {subresource:?}");
+        }
+        match operation {
+            Operation::Apply => text,
+            Operation::Update => format!("{text} using {api_version} at {}", self.time),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let operation = match self.manager.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        };
+        let mut entry = json!({
+            "manager": self.manager.name, "operation": operation, "apiVersion": self.manager.api_version,
+            "time": self.time, "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
+        });
+        if !self.manager.subresource.is_empty() {
+            entry["subresource"] = self.manager.subresource.clone().into();
+        }
+        entry
+    }
+}
+
+/// Without the fields that belong to the server, or that only say which object is meant.
+pub(crate) fn without_server_fields(mut fields: Fields) -> Fields {
+    for step in ["f:apiVersion", "f:kind"] {
+        fields.children.remove(step);
+    }
+    if let Some(metadata) = fields.children.get_mut("f:metadata") {
+        for step in [
+            "f:name",
+            "f:namespace",
+            "f:creationTimestamp",
+            "f:selfLink",
+            "f:uid",
+            "f:generation",
+            "f:managedFields",
+            "f:resourceVersion",
+            "f:deletionTimestamp",
+            "f:deletionGracePeriodSeconds",
+        ] {
+            metadata.children.remove(step);
+        }
+        metadata.member = false;
+        if metadata.is_empty() {
+            fields.children.remove("f:metadata");
+        }
+    }
+    fields
+}

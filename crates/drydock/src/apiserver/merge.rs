@@ -1,0 +1,229 @@
+//! Merging by schema: what an applied configuration, or a strategic merge patch, makes of an object.
+//!
+//! Both walk the same schema and differ in what a list is identified by (`x-kubernetes-list-map-keys` against
+//! `x-kubernetes-patch-merge-key`) and in how removal is said (by no longer mentioning it against by directives).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::error::{ApiError, Result};
+use super::fields::item_step;
+use super::schema::{ListType, Schema};
+
+/// The live value with everything the applied one says.
+pub(crate) fn apply(schema: &Schema, live: &Value, applied: &Value) -> Value {
+    match (live, applied) {
+        (Value::Object(live), Value::Object(applied)) if !schema.resolve().atomic_map => {
+            let mut merged = live.clone();
+            for (name, value) in applied {
+                let value = match (live.get(name), schema.member(name)) {
+                    (Some(live), Some(schema)) => apply(schema, live, value),
+                    _ => value.clone(),
+                };
+                merged.insert(name.clone(), value);
+            }
+            Value::Object(merged)
+        }
+        (Value::Array(live), Value::Array(applied)) if schema.resolve().list != ListType::Atomic => {
+            Value::Array(apply_items(schema, live, applied))
+        }
+        _ => applied.clone(),
+    }
+}
+
+/// Items of both lists; shared ones merge and follow the applied order, the others stay where they were.
+fn apply_items(schema: &Schema, live: &[Value], applied: &[Value]) -> Vec<Value> {
+    let known: BTreeMap<_, _> = live.iter().map(|item| (item_step(schema, item), item)).collect();
+    let wanted: BTreeSet<_> = applied.iter().map(|item| item_step(schema, item)).collect();
+    let mut done = BTreeSet::new();
+    let mut merged = Vec::new();
+    let mut rest = live.iter().peekable();
+    let mut new = applied.iter();
+    loop {
+        if let Some(item) = rest.next_if(|item| !wanted.contains(&item_step(schema, item))) {
+            merged.push(item.clone());
+        } else if rest.next_if(|item| done.contains(&item_step(schema, item))).is_some() {
+        } else if let Some(item) = new.next() {
+            let step = item_step(schema, item);
+            merged.push(known.get(&step).map_or_else(|| item.clone(), |live| apply(schema.item(), live, item)));
+            done.insert(step);
+        } else {
+            return merged;
+        }
+    }
+}
+
+const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const ORDER: &str = "$setElementOrder/";
+const DELETE_ITEMS: &str = "$deleteFromPrimitiveList/";
+
+/// Changes an object as a strategic merge patch says.
+pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Result<()> {
+    let Value::Object(patch) = patch else {
+        *live = patch.clone();
+        return Ok(());
+    };
+    match patch.get(PATCH).and_then(Value::as_str) {
+        Some("replace") => {
+            *live = plain(patch);
+            return Ok(());
+        }
+        Some("delete") => {
+            *live = Value::Object(Map::new());
+            return Ok(());
+        }
+        None | Some("merge") => {}
+        Some(other) => return Err(ApiError::bad_request(format!("unrecognized {PATCH} directive: {other}"))),
+    }
+    if !live.is_object() {
+        *live = Value::Object(Map::new());
+    }
+    let Value::Object(members) = live else { return Ok(()) };
+    if let Some(kept) = patch.get(RETAIN_KEYS).and_then(Value::as_array) {
+        members.retain(|name, _| kept.iter().any(|kept| kept == name.as_str()));
+    }
+    for (name, value) in patch {
+        if let Some(list) = name.strip_prefix(DELETE_ITEMS) {
+            let gone = value.as_array().map_or(&[][..], Vec::as_slice);
+            if let Some(Value::Array(items)) = members.get_mut(list) {
+                items.retain(|item| !gone.contains(item));
+            }
+        } else if name.starts_with('$') {
+            // Directives of this object and orders of its lists: the first are done, the second come last.
+        } else if value.is_null() {
+            members.shift_remove(name);
+        } else {
+            let unknown = Schema::default();
+            let schema = schema.member(name).unwrap_or(&unknown);
+            let slot = members.entry(name.clone()).or_insert(Value::Null);
+            match value {
+                Value::Object(_) => strategic(schema, slot, value)?,
+                Value::Array(items) if schema.merge => merge_items(schema, slot, items)?,
+                other => *slot = other.clone(),
+            }
+        }
+    }
+    for (name, order) in patch {
+        if let (Some(list), Some(order)) = (name.strip_prefix(ORDER), order.as_array()) {
+            if let (Some(Value::Array(items)), Some(schema)) = (members.get_mut(list), schema.member(list)) {
+                reorder(schema, items, order);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()> {
+    let mut items = match live.take() {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    };
+    if patch.iter().any(|item| {
+        item.get(PATCH).and_then(Value::as_str) == Some("replace")
+            && item.as_object().is_some_and(|item| item.len() == 1)
+    }) {
+        items.clear();
+    }
+    for item in patch {
+        let Some(key) = &schema.merge_key else {
+            if !items.contains(item) {
+                items.push(item.clone());
+            }
+            continue;
+        };
+        let directive = item.get(PATCH).and_then(Value::as_str);
+        let Some(id) = item.get(key) else {
+            if directive == Some("replace") {
+                continue;
+            }
+            return Err(ApiError::bad_request(format!("map: {item} does not contain declared merge key: {key}")));
+        };
+        let at = items.iter().position(|known| known.get(key) == Some(id));
+        match (directive, at) {
+            (Some("delete"), _) => items.retain(|known| known.get(key) != Some(id)),
+            (_, Some(at)) => strategic(schema.item(), &mut items[at], item)?,
+            (_, None) => {
+                let mut fresh = Value::Null;
+                strategic(schema.item(), &mut fresh, item)?;
+                items.push(fresh);
+            }
+        }
+    }
+    *live = Value::Array(items);
+    Ok(())
+}
+
+/// Items the order names come in its order; the others keep their place among themselves, behind.
+fn reorder(schema: &Schema, items: &mut [Value], order: &[Value]) {
+    let place = |item: &Value| {
+        let same = |wanted: &&Value| match &schema.merge_key {
+            Some(key) => wanted.get(key) == item.get(key),
+            None => *wanted == item,
+        };
+        order.iter().position(|wanted| same(&wanted)).unwrap_or(order.len())
+    };
+    items.sort_by_key(place);
+}
+
+/// A patch as a value: no directives, no nulls.
+fn plain(patch: &Map<String, Value>) -> Value {
+    let kept = patch.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+    Value::Object(
+        kept.map(|(name, value)| {
+            let value = match value {
+                Value::Object(inner) => plain(inner),
+                other => other.clone(),
+            };
+            (name.clone(), value)
+        })
+        .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod_spec() -> Schema {
+        Schema::named("core.v1.PodSpec")
+    }
+
+    #[test]
+    fn applied_items_merge_by_key_and_keep_foreign_ones() {
+        let live =
+            json!({"containers": [{"name": "sidecar", "image": "s"}, {"name": "main", "image": "1", "tty": true}]});
+        let applied = json!({"containers": [{"name": "main", "image": "2"}, {"name": "new", "image": "n"}]});
+        let merged = apply(&pod_spec(), &live, &applied);
+        assert_eq!(
+            merged,
+            json!({"containers": [{"name": "sidecar", "image": "s"}, {"name": "main", "image": "2", "tty": true}, {"name": "new", "image": "n"}]})
+        );
+    }
+
+    #[test]
+    fn strategic_patches_merge_delete_and_order() {
+        let mut live = json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}, {"name": "c", "image": "1"}], "nodeName": "n"});
+        let patch = json!({
+            "nodeName": null,
+            "containers": [{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "d", "image": "4"}],
+            "$setElementOrder/containers": [{"name": "d"}, {"name": "c"}, {"name": "a"}],
+        });
+        strategic(&pod_spec(), &mut live, &patch).unwrap();
+        assert_eq!(
+            live,
+            json!({"containers": [{"name": "d", "image": "4"}, {"name": "c", "image": "1"}, {"name": "a", "image": "2"}]})
+        );
+    }
+
+    #[test]
+    fn a_strategy_is_replaced_when_its_keys_are_retained() {
+        let schema = Schema::named("apps.v1.DeploymentSpec");
+        let mut live = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
+        strategic(&schema, &mut live, &json!({"strategy": {"$retainKeys": ["type"], "type": "Recreate"}})).unwrap();
+        assert_eq!(live, json!({"strategy": {"type": "Recreate"}}));
+    }
+}
