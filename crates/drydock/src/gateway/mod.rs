@@ -142,6 +142,7 @@ impl Control {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.wake.notified() => {}
                 _ = services.changed() => {}
                 () = sleep(retry) => {}
@@ -289,8 +290,9 @@ impl Control {
         let service = ServiceName::new(object.key.namespace.as_str(), gateway.workload());
         let ports: Vec<(String, u16)> = running.listeners.keys().map(|port| (format!("http-{port}"), *port)).collect();
         let entry = self.names.service(&service);
-        let offered: Option<Vec<u16>> = entry.as_ref().map(|entry| entry.ports.iter().map(|port| port.port).collect());
-        let wanted: Vec<u16> = ports.iter().map(|(_, port)| *port).collect();
+        let offered: Option<BTreeSet<u16>> =
+            entry.as_ref().map(|entry| entry.ports.iter().map(|port| port.port).collect());
+        let wanted: BTreeSet<u16> = running.listeners.keys().copied().collect();
         if !ports.is_empty() && offered.as_ref() != Some(&wanted) {
             let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
             publish(

@@ -168,20 +168,11 @@ async fn fetch(net: &Net, target: &Target) -> Result<String, BoxError> {
         .header(http::header::ACCEPT, "text/plain;version=0.0.4")
         .header(http::header::CONNECTION, "close")
         .body(Empty::<Bytes>::new())?;
-    let exchange = async move {
-        let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            return Err(format!("status {}", response.status()).into());
-        }
-        let body = Limited::new(response.into_body(), MAX_PAGE).collect().await?.to_bytes();
-        Ok::<_, BoxError>(String::from_utf8(body.to_vec())?)
-    };
-    let driver = async {
-        let _ = connection.await;
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        page = exchange => page,
-        () = driver => Err("the connection ended".into()),
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await?;
+    if !response.status().is_success() {
+        return Err(format!("status {}", response.status()).into());
     }
+    let body = Limited::new(response.into_body(), MAX_PAGE).collect().await?.to_bytes();
+    Ok(String::from_utf8(body.to_vec())?)
 }
