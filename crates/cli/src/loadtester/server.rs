@@ -110,8 +110,7 @@ pub fn router(options: &Options) -> Router {
     let mut registry = Registry::with_prefix("seaway_loadtester");
     registry.register("tasks_running", "Commands that run now", metrics.running.clone());
     registry.register("tasks", "Commands that ended, by result", metrics.tasks.clone());
-    let limits =
-        Limits { running: options.most_running, time: options.time_limit, output: options.largest_output };
+    let limits = Limits { running: options.most_running, time: options.time_limit, output: options.largest_output };
     let tester = Tester {
         namespaces: options.namespaces.clone(),
         gates: Gates::default(),
@@ -200,10 +199,9 @@ async fn task(State(tester): Shared, body: Bytes) -> Response {
     };
     let outcome = match Request::read(&payload) {
         Err(problem) => return refuse(StatusCode::BAD_REQUEST, problem),
-        Ok(Request::Background { command, log_output }) => tester
-            .tasks
-            .start(payload.canary(), command, log_output)
-            .map(|()| StatusCode::ACCEPTED.into_response()),
+        Ok(Request::Background { command, log_output }) => {
+            tester.tasks.start(payload.canary(), command, log_output).map(|()| StatusCode::ACCEPTED.into_response())
+        }
         Ok(Request::Blocking { command, log_output, return_output }) => tester
             .tasks
             .run(&payload.canary(), &command, log_output)
@@ -221,7 +219,9 @@ async fn task(State(tester): Shared, body: Bytes) -> Response {
 async fn exposition(State(tester): Shared) -> Response {
     let mut text = String::new();
     match encode(&mut text, &tester.registry) {
-        Ok(()) => ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response(),
+        Ok(()) => {
+            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+        }
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }
@@ -308,11 +308,8 @@ mod tests {
 
     #[tokio::test]
     async fn commands_see_the_proxy_and_the_clock() {
-        let options = Options {
-            proxy: Some("http://test@127.0.0.1:9".to_owned()),
-            clock_speed: Some(20),
-            ..Options::default()
-        };
+        let options =
+            Options { proxy: Some("http://test@127.0.0.1:9".to_owned()), clock_speed: Some(20), ..Options::default() };
         let cmd = task(r#"{"type":"bash","cmd":"echo $http_proxy $SEAWAY_CLOCK_SPEED","returnCmdOutput":"true"}"#);
         assert_eq!(post(&router(&options), "/", &cmd).await, (200, "http://test@127.0.0.1:9 20\n".to_owned()));
     }

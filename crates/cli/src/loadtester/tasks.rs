@@ -75,8 +75,7 @@ impl Tasks {
     pub fn new(limits: Limits, environment: Environment, metrics: Metrics) -> Self {
         let stop = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(limits.running));
-        let shared =
-            Shared { limits, environment, slots, background: Mutex::default(), stop: stop.clone(), metrics };
+        let shared = Shared { limits, environment, slots, background: Mutex::default(), stop: stop.clone(), metrics };
         Self { shared: Arc::new(shared), _stop: stop.drop_guard() }
     }
 
@@ -178,7 +177,8 @@ impl Shared {
     }
 
     fn program(&self, shell: Shell) -> &'static str {
-        let path = self.environment.variables.iter().find(|(name, _)| name == "PATH").and_then(|(_, path)| path.clone());
+        let path =
+            self.environment.variables.iter().find(|(name, _)| name == "PATH").and_then(|(_, path)| path.clone());
         let path = path.or_else(|| std::env::var_os("PATH"));
         match shell {
             Shell::Bash if on_path("bash", path.as_deref()) => "bash",
@@ -329,8 +329,7 @@ mod tests {
     fn running(mark: &str) -> bool {
         let Ok(entries) = std::fs::read_dir("/proc") else { return false };
         entries.flatten().any(|entry| {
-            std::fs::read(entry.path().join("cmdline"))
-                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
         })
     }
 }

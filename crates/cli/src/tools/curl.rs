@@ -240,8 +240,8 @@ fn short_of(long: &str) -> Option<char> {
 async fn call(options: &Options) -> Result<(), Problem> {
     let usage = |text: String| Problem(USAGE_ERROR, text);
     let proxy = options.proxy.as_deref().map(Proxy::parse).transpose().map_err(usage)?;
-    let target = Target::parse(options.url.as_deref().unwrap_or_default(), proxy)
-        .map_err(|text| Problem(UNSUPPORTED, text))?;
+    let target =
+        Target::parse(options.url.as_deref().unwrap_or_default(), proxy).map_err(|text| Problem(UNSUPPORTED, text))?;
     let ask = options.ask().map_err(usage)?;
     if options.verbose {
         eprintln!("> {} {}", ask.method, target.url());
@@ -332,10 +332,21 @@ mod tests {
 
     #[test]
     fn letters_values_and_long_names_mean_the_same() {
-        let short = parse(&["-sSf", "-m5", "-XPUT", "-H", "A: b", "-o/dev/null", "-w%{http_code}", "http://x"]).unwrap();
+        let short =
+            parse(&["-sSf", "-m5", "-XPUT", "-H", "A: b", "-o/dev/null", "-w%{http_code}", "http://x"]).unwrap();
         let long = parse(&[
-            "--silent", "--show-error", "--fail", "--max-time", "5", "--request=PUT", "--header=A: b", "--output",
-            "/dev/null", "--write-out", "%{http_code}", "http://x",
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--max-time",
+            "5",
+            "--request=PUT",
+            "--header=A: b",
+            "--output",
+            "/dev/null",
+            "--write-out",
+            "%{http_code}",
+            "http://x",
         ])
         .unwrap();
         assert_eq!(short, long);

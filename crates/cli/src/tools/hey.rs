@@ -310,7 +310,8 @@ mod tests {
 
     #[test]
     fn the_tutorials_line_is_understood() {
-        let line = ["-z", "2m", "-q", "10", "-c", "2", "-host", "www.example.com", "http://gateway-istio.istio-ingress/"];
+        let line =
+            ["-z", "2m", "-q", "10", "-c", "2", "-host", "www.example.com", "http://gateway-istio.istio-ingress/"];
         let load = Load::new(&flags(&line), 20).unwrap();
         assert_eq!(load.duration, Some(Duration::from_secs(6)), "two minutes at speed 20");
         assert_eq!(load.pace, Some(Duration::from_millis(100)));

@@ -253,7 +253,8 @@ impl Caller {
 pub(crate) fn header(text: &str) -> Result<(http::HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or_else(|| format!("header {text:?} has no colon"))?;
     let name = name.trim().parse().map_err(|_| format!("{name:?} is no header name"))?;
-    let value = value.trim().parse().map_err(|_| format!("the value of header {name} has characters that are not allowed"))?;
+    let value =
+        value.trim().parse().map_err(|_| format!("the value of header {name} has characters that are not allowed"))?;
     Ok((name, value))
 }
 

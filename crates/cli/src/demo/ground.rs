@@ -1,0 +1,197 @@
+//! The ground the demo stands on: a cluster, the operator in it, and people who use the app.
+//!
+//! `seaway drydock` stands on the same ground. Everything ends when it is dropped.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use seaway_adapters::http::Http;
+use seaway_drydock::{Cluster, Options};
+use seaway_operator::{Config, Operator};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::glue::{ClusterClock, ClusterDial, LOADTESTER_IMAGE, LoadTester};
+use crate::loadtester::{Offer, Toolbox};
+
+/// The example's manifests, in the order they are applied.
+pub const MANIFESTS: [(&str, &str); 6] = [
+    ("00-namespaces.yaml", include_str!("../../../../examples/gateway-api/00-namespaces.yaml")),
+    ("gateway.yaml", include_str!("../../../../examples/gateway-api/gateway.yaml")),
+    ("loadtester.yaml", include_str!("../../../../examples/gateway-api/loadtester.yaml")),
+    ("podinfo.yaml", include_str!("../../../../examples/gateway-api/podinfo.yaml")),
+    ("metric-templates.yaml", include_str!("../../../../examples/gateway-api/metric-templates.yaml")),
+    ("canary.yaml", include_str!("../../../../examples/gateway-api/canary.yaml")),
+];
+
+/// Where the operator would live in a cluster; its short names are looked up there.
+const OPERATOR_NAMESPACE: &str = "flagger-system";
+
+/// A cluster with Seaway's custom resources, and perhaps the operator.
+pub struct Ground {
+    cluster: Cluster,
+    operator: Option<Running>,
+    kubeconfig: Option<PathBuf>,
+}
+
+struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Ground {
+    /// Starts a cluster whose clock runs `speed` times as fast as ours, and installs the custom resources. Commands of
+    /// hooks get their tools from `binary`, the `seaway` executable.
+    pub async fn start(speed: u32, binary: &Path) -> anyhow::Result<Self> {
+        let toolbox = Toolbox::create(binary, Offer::OursFirst).context("cannot make a directory for hey and curl")?;
+        let tester = LoadTester::new(Arc::new(toolbox));
+        let mut options = Options::scaled(Timestamp::now(), speed);
+        options.programs = options.programs.with(LOADTESTER_IMAGE, tester.clone());
+        let cluster = Cluster::start(options).await.context("the cluster did not start")?;
+        if let Some(proxy) = cluster.proxy_address() {
+            tester.reach_through(proxy);
+        }
+        for crd in seaway_api::crds::crds() {
+            let yaml = serde_json::to_string(&crd)?;
+            cluster.apply(&yaml).await.context("the custom resources were not installed")?;
+        }
+        Ok(Self { cluster, operator: None, kubeconfig: None })
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Applies manifests, one file after the other.
+    pub async fn apply(&self, files: impl IntoIterator<Item = (&str, &str)>) -> anyhow::Result<()> {
+        for (name, yaml) in files {
+            self.cluster.apply(yaml).await.with_context(|| format!("{name} was not applied"))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the operator, as it would run in the cluster.
+    pub fn start_operator(&mut self) {
+        let config = Config {
+            mesh_provider: "gatewayapi:v1".to_owned(),
+            metrics_server: "http://prometheus.istio-system:9090".to_owned(),
+            listen: None,
+            ..Config::default()
+        };
+        let config = config.elect("seaway-demo", OPERATOR_NAMESPACE, Duration::from_secs(60));
+        let clock = Arc::new(ClusterClock(self.cluster.clock()));
+        let names = self.cluster.names().in_namespace(OPERATOR_NAMESPACE);
+        let http = Http::through(Arc::new(ClusterDial(names)));
+        let operator = Operator::new(config, self.cluster.client("seaway"), clock, http);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn({
+            let stop = stop.clone();
+            async move { operator.run(stop).await.map_err(anyhow::Error::from) }
+        });
+        self.operator = Some(Running { stop, task });
+    }
+
+    /// Completes when the operator has ended by itself, which it should not. Without an operator it never completes.
+    pub async fn operator_ended(&mut self) -> anyhow::Error {
+        match &mut self.operator {
+            None => std::future::pending().await,
+            Some(running) => match (&mut running.task).await {
+                Ok(Ok(())) => anyhow::anyhow!("the operator stopped"),
+                Ok(Err(error)) => error.context("the operator failed"),
+                Err(error) => anyhow::Error::from(error).context("the operator broke"),
+            },
+        }
+    }
+
+    /// Serves the API for kubectl on `port` (0: any) and writes a kubeconfig to `path`.
+    pub async fn open(&mut self, port: u16, path: &Path) -> anyhow::Result<SocketAddr> {
+        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = self
+            .cluster
+            .serve(wanted)
+            .await
+            .with_context(|| format!("cannot listen on {wanted}; choose another port with --port"))?;
+        // Readable by us alone: whoever has it owns the cluster.
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
+        file.write_all(kubeconfig(address).as_bytes())?;
+        self.kubeconfig = Some(path.to_owned());
+        Ok(address)
+    }
+
+    /// Stops the operator, gracefully, and then the cluster.
+    pub async fn stop(mut self) {
+        if let Some(running) = self.operator.take() {
+            running.stop.cancel();
+            // It writes what it must; should it hang, the cluster goes away beneath it.
+            let _ = tokio::time::timeout(Duration::from_secs(3), running.task).await;
+        }
+        if let Some(path) = self.kubeconfig.take() {
+            // Somebody may have removed it already, which is what we want.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(running) = &self.operator {
+            running.stop.cancel();
+        }
+    }
+}
+
+/// Where the kubeconfig is written when nobody says.
+pub fn kubeconfig_path() -> PathBuf {
+    std::env::temp_dir().join(format!("seaway-{}.kubeconfig", std::process::id()))
+}
+
+fn kubeconfig(address: SocketAddr) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: drydock\n  cluster:\n    server: http://{address}\n\
+         users:\n- name: drydock\n  user: {{}}\n\
+         contexts:\n- name: drydock\n  context:\n    cluster: drydock\n    user: drydock\n    namespace: test\n\
+         current-context: drydock\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_names_the_cluster() {
+        let text = kubeconfig(SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)));
+        let config = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+        let cluster = config.clusters.first().and_then(|named| named.cluster.clone()).unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:6443"));
+        assert_eq!(config.current_context.as_deref(), Some("drydock"));
+    }
+
+    #[test]
+    fn every_manifest_of_the_example_is_applied() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway-api");
+        let mut there: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".yaml"))
+            .collect();
+        there.sort();
+        let mut ours: Vec<&str> = MANIFESTS.iter().map(|(name, _)| *name).collect();
+        ours.sort_unstable();
+        assert_eq!(there, ours);
+    }
+}

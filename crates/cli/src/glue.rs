@@ -1,0 +1,95 @@
+//! Where drydock meets the rest: its clock for the operator, its names for outgoing requests, the load tester as one of
+//! its programs. Only values are passed on; nothing is decided here.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use seaway_adapters::http::{Dial, Stream};
+use seaway_drydock::names::Names;
+use seaway_drydock::pods::{PodContext, Program};
+
+use crate::commands::loadtester::Flags;
+use crate::loadtester::{self, Toolbox};
+
+/// The image under which manifests name the load tester.
+pub const LOADTESTER_IMAGE: &str = "flagger-loadtester";
+
+/// The cluster's time, for the operator.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterClock(pub seaway_drydock::Clock);
+
+impl seaway_operator::Clock for ClusterClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let clock = self.0;
+        Box::pin(async move { clock.sleep(duration).await })
+    }
+}
+
+/// The cluster's names, for hooks and metric queries.
+#[derive(Clone)]
+pub struct ClusterDial(pub Names);
+
+impl Dial for ClusterDial {
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Stream>> {
+        let (names, host) = (self.0.clone(), host.to_owned());
+        Box::pin(async move {
+            let stream: Stream = Box::new(names.dial(&host, port).await?);
+            Ok(stream)
+        })
+    }
+}
+
+/// The load tester as a program of the cluster. Its commands are real processes, so it needs real sockets.
+#[derive(Clone, Debug, Default)]
+pub struct LoadTester {
+    proxy: Arc<OnceLock<SocketAddr>>,
+    toolbox: Option<Arc<Toolbox>>,
+}
+
+impl LoadTester {
+    /// A load tester whose commands find our tools in `toolbox`.
+    pub fn new(toolbox: Arc<Toolbox>) -> Self {
+        Self { proxy: Arc::default(), toolbox: Some(toolbox) }
+    }
+
+    /// Tells where the cluster's resolving proxy listens, which is known only once the cluster runs. Pods that were
+    /// started before do not learn it.
+    pub fn reach_through(&self, proxy: SocketAddr) {
+        // Set twice only if one program is given to two clusters; the first one keeps it.
+        let _ = self.proxy.set(proxy);
+    }
+}
+
+impl Program for LoadTester {
+    fn launch(&self, pod: &PodContext) -> Vec<(u16, Router)> {
+        let args = pod.command.iter().skip(1).chain(&pod.args).map(OsString::from);
+        let options = Flags::parse(args).and_then(|flags| Ok((flags.port(), flags.options()?)));
+        match options {
+            Ok((port, options)) => {
+                let options = loadtester::Options {
+                    // The user name of the proxy's URL is the namespace in which short names are looked up.
+                    proxy: self.proxy.get().map(|address| format!("http://{}@{address}", pod.namespace)),
+                    clock_speed: Some(pod.clock.speed()),
+                    toolbox: self.toolbox.clone(),
+                    ..options
+                };
+                vec![(port, loadtester::router(&options))]
+            }
+            Err(error) => {
+                tracing::error!(pod = pod.name, namespace = pod.namespace, %error, "load tester cannot start");
+                pod.exit(2);
+                Vec::new()
+            }
+        }
+    }
+}

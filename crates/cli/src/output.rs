@@ -1,0 +1,79 @@
+//! How commands speak to people: colours only where a terminal shows them, errors with their causes.
+
+use std::io::{IsTerminal, Write};
+
+/// Whether text may carry colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    colours: bool,
+}
+
+impl Paint {
+    /// Colours if `stream` is a terminal and nobody asked for none (`NO_COLOR`, `TERM=dumb`).
+    pub fn on(stream: &impl IsTerminal) -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Self { colours: stream.is_terminal() && !unwanted }
+    }
+
+    /// No colours at all.
+    pub const fn plain() -> Self {
+        Self { colours: false }
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Something that went well.
+    pub fn good(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    /// Something that went wrong.
+    pub fn bad(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    /// Something to look at.
+    pub fn warn(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    /// A heading.
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// Something less important.
+    pub fn faint(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+}
+
+/// Prints a line to stdout. False when nobody reads any more (`seaway … | head`): the caller should stop.
+pub fn line(text: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+}
+
+/// Prints an error with all its causes to stderr.
+pub fn error(error: &anyhow::Error) {
+    let paint = Paint::on(&std::io::stderr());
+    let mut text = format!("{} {error}", paint.bad("error:"));
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("\n  because: {cause}"));
+    }
+    eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_stays_plain() {
+        assert_eq!(Paint::plain().bad("no"), "no");
+        assert_eq!(Paint { colours: true }.bad("no"), "\x1b[31mno\x1b[0m");
+    }
+}
