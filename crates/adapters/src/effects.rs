@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::change::{Change, ObjectRef};
 use crate::kinds::{DEPLOYMENT, HPA};
-use crate::object::{text, uid};
+use crate::object::{is_owned_by, text, uid};
 use crate::refusal::Refusal;
 use crate::routers::{Router, Subject};
 use crate::targets::{Conventions, config, deployment, hpa, previous, services};
@@ -73,13 +73,14 @@ pub fn needs(effect: &Effect, context: &EffectContext<'_>) -> Vec<ObjectRef> {
     }
 }
 
-/// The configs of a revision whose primary copies differ.
+/// The configs of a revision whose primary copies differ, or would not outlive another Canary that shares them.
 fn outdated_copies(revision: &Revision, context: &EffectContext<'_>) -> Vec<ObjectRef> {
     let namespace = context.canary.namespace();
     let outdated = revision.configs.iter().filter_map(|(key, checksum)| {
         let original = config::object_of(key, namespace)?;
         let copy = context.world.get(original.kind, namespace, &primary_name(&original.name));
-        copy.is_none_or(|copy| text(&copy, "/checksum") != checksum).then_some(original)
+        let right = |copy: Arc<Value>| text(&copy, "/checksum") == checksum && is_owned_by(&copy, context.canary);
+        (!copy.is_some_and(right)).then_some(original)
     });
     outdated.collect()
 }

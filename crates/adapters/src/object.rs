@@ -74,6 +74,12 @@ pub(crate) fn is_controlled_by(object: &Value, canary: &Canary) -> bool {
             .any(|owner| owner["controller"] == true && text(owner, "/uid") == uid)
 }
 
+/// Whether this Canary is an owner, controlling or not: without it the object may go when another owner goes.
+pub(crate) fn is_owned_by(object: &Value, canary: &Canary) -> bool {
+    let uid = uid(canary);
+    !uid.is_empty() && list(object, "/metadata/ownerReferences").iter().any(|owner| text(owner, "/uid") == uid)
+}
+
 /// Whether some Canary owns the object, controlling or not.
 pub(crate) fn has_canary_owner(object: &Value) -> bool {
     list(object, "/metadata/ownerReferences")

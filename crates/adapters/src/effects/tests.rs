@@ -176,6 +176,29 @@ fn only_the_last_primary_is_kept() {
 }
 
 #[test]
+fn a_shared_config_outlives_either_of_its_canaries() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    // Another Canary with a target of the same configs.
+    ship.canary = Canary::test().named("backend");
+    let mut target = document(PODINFO);
+    target["metadata"]["name"] = "backend".into();
+    target["metadata"]["uid"] = Value::Null;
+    ship.server.put(DEPLOYMENT, target);
+    let target = ship.server.get(DEPLOYMENT, "backend");
+    let revision = config::revision(target, &ship.server.world(), &ship.conventions).unwrap();
+    assert_eq!(ship.make(&Effect::CreatePrimary(revision)), (3, 4));
+    let owners = &ship.server.get(CONFIG_MAP, "settings-primary")["metadata"]["ownerReferences"];
+    let owners: Vec<_> = owners
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|owner| (owner["name"].as_str(), owner["controller"].as_bool()))
+        .collect();
+    assert_eq!(owners, [(Some("backend"), Some(true)), (Some("podinfo"), Some(false))]);
+}
+
+#[test]
 fn what_was_not_analysed_is_not_promoted() {
     let mut ship = Ship::new();
     ship.initialize();

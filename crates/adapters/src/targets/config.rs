@@ -17,7 +17,7 @@ use super::Conventions;
 use crate::change::{Change, Kind, ObjectRef};
 use crate::kinds::{CONFIG_MAP, SECRET};
 use crate::object::{
-    self, MANAGER, Patch, delete, has_canary_owner, list, owner_reference, reference, strings, text, uid,
+    self, MANAGER, Patch, delete, has_canary_owner, is_owned_by, list, owner_reference, reference, strings, text, uid,
 };
 use crate::refusal::Refusal;
 use crate::world::World;
@@ -242,11 +242,11 @@ pub(crate) fn copy(
     }
     let owners = owners(canary, seen);
     let same = text(seen, "/checksum") == checksum(source);
-    if same && list(seen, "/metadata/ownerReferences").iter().any(|owner| text(owner, "/uid") == uid(canary)) {
+    if same && is_owned_by(seen, canary) {
         return Ok(Vec::new());
     }
     if seen.get("immutable") == Some(&Value::Bool(true)) && !same {
-        return Ok(vec![delete(kind, seen), new_copy(canary, source, kind, name, conventions, &owners[1..])]);
+        return Ok(vec![delete(kind, seen), new_copy(canary, source, kind, name, conventions, &others(canary, seen))]);
     }
     let mut patch = Patch::of(kind, seen);
     patch.set("/metadata/ownerReferences", json!(owners));
@@ -266,9 +266,18 @@ pub(crate) fn copy(
 /// This Canary controls the copy; other owners (a config may be shared) stay without control.
 fn owners(canary: &Canary, seen: &Value) -> Vec<Value> {
     let mut owners = vec![owner_reference(canary)];
+    owners.extend(others(canary, seen));
+    owners
+}
+
+/// The other owners, none of them in control.
+fn others(canary: &Canary, seen: &Value) -> Vec<Value> {
+    let mut owners = Vec::new();
     for owner in list(seen, "/metadata/ownerReferences").iter().filter(|owner| text(owner, "/uid") != uid(canary)) {
         let mut owner = owner.clone();
-        owner["controller"] = false.into();
+        if let Some(fields) = owner.as_object_mut() {
+            fields.insert("controller".into(), false.into());
+        }
         owners.push(owner);
     }
     owners
