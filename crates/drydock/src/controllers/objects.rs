@@ -4,7 +4,7 @@
 //! of that kind. The answer to a write enters the map at once, so a controller that runs again before the watch
 //! caught up sees what it did itself and does not do it twice. Nothing here retries a write: that is the queue's work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Debug};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,8 +81,31 @@ type Listener<K> = Box<dyn Fn(Option<&K>, Option<&K>) + Send + Sync>;
 
 struct Cache<K> {
     objects: BTreeMap<Key, Arc<K>>,
-    /// Uids whose removal we were told by the answer to our own delete, and whose watch event is still to come.
-    removed: BTreeSet<String>,
+    /// Uids that are known to be gone. The watch and the answers to writes are not in step: what one of them still
+    /// brings of such an object is old.
+    gone: Gone,
+}
+
+/// The last uids that went; an object that is longer gone is not heard of again.
+#[derive(Default)]
+struct Gone {
+    uids: BTreeSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Gone {
+    const REMEMBERED: usize = 4096;
+
+    fn insert(&mut self, uid: &str) {
+        if self.uids.insert(uid.to_owned()) {
+            self.order.push_back(uid.to_owned());
+            if self.order.len() > Self::REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.uids.remove(&oldest);
+            }
+        }
+    }
 }
 
 /// All objects of one kind, and the way to write them. Clones share the map.
@@ -106,7 +129,7 @@ impl<K> Clone for Objects<K> {
 
 impl<K: Kind> Objects<K> {
     pub(crate) fn new(client: Client) -> Self {
-        let cache = Cache { objects: BTreeMap::new(), removed: BTreeSet::new() };
+        let cache = Cache { objects: BTreeMap::new(), gone: Gone::default() };
         Self {
             client,
             cache: Arc::new(Mutex::new(cache)),
@@ -215,7 +238,7 @@ impl<K: Kind> Objects<K> {
                 Some(after) if after.meta().deletion_timestamp.is_some() && grace != Some(0) => {
                     self.keep(after);
                 }
-                _ => self.forget_written(object),
+                _ => self.forget(object),
             },
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
@@ -232,7 +255,7 @@ impl<K: Kind> Objects<K> {
         let object = Arc::new(object);
         let before = {
             let mut cache = self.lock();
-            if object.meta().uid.as_ref().is_some_and(|uid| cache.removed.contains(uid)) {
+            if object.meta().uid.as_ref().is_some_and(|uid| cache.gone.uids.contains(uid)) {
                 return object;
             }
             let key = Key::of(object.as_ref());
@@ -248,28 +271,17 @@ impl<K: Kind> Objects<K> {
     }
 
     fn forget(&self, object: &K) {
-        let gone = {
+        let known = {
             let mut cache = self.lock();
             if let Some(uid) = &object.meta().uid {
-                cache.removed.remove(uid);
+                cache.gone.insert(uid);
             }
-            remove_same(&mut cache, object)
+            // A later object of the same name stays.
+            let key = Key::of(object);
+            let same = cache.objects.get(&key).is_some_and(|known| known.meta().uid == object.meta().uid);
+            if same { cache.objects.remove(&key) } else { None }
         };
-        if gone.is_some() {
-            self.tell(Some(object), None);
-        }
-    }
-
-    fn forget_written(&self, object: &K) {
-        let gone = {
-            let mut cache = self.lock();
-            let gone = remove_same(&mut cache, object);
-            if let (Some(_), Some(uid)) = (&gone, &object.meta().uid) {
-                cache.removed.insert(uid.clone());
-            }
-            gone
-        };
-        if gone.is_some() {
+        if known.is_some() {
             self.tell(Some(object), None);
         }
     }
@@ -277,7 +289,6 @@ impl<K: Kind> Objects<K> {
     fn drop_unlisted(&self, listed: &BTreeSet<Key>) {
         let gone: Vec<_> = {
             let mut cache = self.lock();
-            cache.removed.clear();
             let unlisted: Vec<_> = cache.objects.keys().filter(|key| !listed.contains(key)).cloned().collect();
             unlisted.iter().filter_map(|key| cache.objects.remove(key)).collect()
         };
@@ -300,13 +311,6 @@ impl<K: Kind> Objects<K> {
 /// The reference to the object that controls this one.
 pub(crate) fn controller_of(object: &impl ResourceExt) -> Option<&OwnerReference> {
     object.owner_references().iter().find(|owner| owner.controller == Some(true))
-}
-
-/// Removes the entry if it is this very object and not a later one of the same name.
-fn remove_same<K: Kind>(cache: &mut Cache<K>, object: &K) -> Option<Arc<K>> {
-    let key = Key::of(object);
-    let same = cache.objects.get(&key).is_some_and(|known| known.meta().uid == object.meta().uid);
-    if same { cache.objects.remove(&key) } else { None }
 }
 
 /// Whether `object` is a later state than `known`. Versions of one server are numbers that only grow; where they are

@@ -37,6 +37,11 @@ impl Server {
         self.stop.cancel();
     }
 
+    /// Cuts every connection and waits until the address is free again.
+    pub(super) async fn kill(mut self) {
+        self.task.shutdown().await;
+    }
+
     /// Stops and waits for requests in flight, but not longer than `limit` of real time.
     pub(super) async fn drain(mut self, limit: Duration) {
         self.stop();

@@ -33,6 +33,9 @@ const CONFIG_RETRY: Duration = Duration::from_secs(10);
 const WRITE_RETRY: Duration = Duration::from_secs(1);
 /// Grace of a pod that names none.
 const DEFAULT_GRACE: u64 = 30;
+/// The least real time between the news that a pod leaves and its leaving. News travels in real time, however fast the
+/// clock runs.
+const NEWS: Duration = Duration::from_millis(300);
 /// Exit code of a process that was killed.
 const KILLED: i32 = 137;
 
@@ -59,6 +62,8 @@ struct Container {
     next: Option<(Timestamp, Step)>,
     backoff: Backoff,
     run: Option<Run>,
+    /// Servers of the last run, if they are not yet known to have given back their addresses.
+    dying: JoinSet<()>,
     /// Tells this run's signals from those of a run before.
     runs: u32,
 }
@@ -214,6 +219,7 @@ impl Worker {
             seed: self.site.seed.fork(&format!("{}/{}", pod.uid().unwrap_or_default(), container.spec.name)),
             life: Life { exit, over: over.clone() },
         };
+        while container.dying.join_next().await.is_some() {}
         let mut run = Run { servers: Vec::new(), tasks: JoinSet::new(), _over: over.drop_guard() };
         container.shown.state = State::Running { since: now };
         let route = Route { container: index, run: container.runs, sender: self.sender.clone() };
@@ -304,7 +310,9 @@ impl Worker {
         let grace = pod.metadata.deletion_grace_period_seconds.and_then(|grace| u64::try_from(grace).ok());
         let grace = Duration::from_secs(grace.unwrap_or(DEFAULT_GRACE));
         if self.containers.iter().any(|container| container.run.is_some()) {
-            self.site.clock.sleep(self.site.options.drain.min(grace)).await;
+            let heard = tokio::time::sleep(NEWS.min(grace));
+            let drained = self.site.clock.sleep(self.site.options.drain.min(grace));
+            futures::join!(heard, drained);
         }
         let servers: Vec<_> = self
             .containers
@@ -345,11 +353,21 @@ impl Container {
             started: false,
             ready: false,
         };
-        Self { spec, shown, next: Some((first, Step::Start)), backoff: Backoff::default(), run: None, runs: 0 }
+        Self {
+            spec,
+            shown,
+            next: Some((first, Step::Start)),
+            backoff: Backoff::default(),
+            run: None,
+            dying: JoinSet::new(),
+            runs: 0,
+        }
     }
 
     fn end(&mut self, code: i32, now: Timestamp, restart: Restart, pod: &str) {
-        self.run = None;
+        for server in self.run.take().map(|run| run.servers).unwrap_or_default() {
+            self.dying.spawn(server.kill());
+        }
         self.shown.ready = false;
         self.shown.started = false;
         let started = if let State::Running { since } = self.shown.state { since } else { now };

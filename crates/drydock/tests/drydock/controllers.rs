@@ -357,6 +357,23 @@ async fn a_crashing_container_is_restarted_ever_more_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_container_that_panics_once_is_back_at_once() {
+    let ground = Ground::paused().await;
+    ground.create::<Deployment>(podinfo("podinfo:6.0.0", 1)).await;
+    ground.until_rolled_out("podinfo").await;
+    let pod = ground.list::<Pod>().await.remove(0);
+    // The answer may or may not make it out before the process is gone.
+    let _ = ground.get(address(&pod), "/panic").await;
+    let is_ready = |pod: &Pod| pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap()[0].ready;
+    ground.until(&pod.name_any(), "not ready", |pod: &Pod| !is_ready(pod)).await;
+    let pod = ground.until(&pod.name_any(), "ready again", is_ready).await;
+    let container = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap()[0].clone();
+    assert_eq!(container.restart_count, 1);
+    assert_eq!(container.last_state.unwrap().terminated.unwrap().exit_code, 255);
+    assert_eq!(ground.get(address(&pod), "/").await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_image_cannot_be_pulled() {
     let ground = Ground::paused().await;
     ground.create::<Deployment>(podinfo("nginx:1.29", 1)).await;
