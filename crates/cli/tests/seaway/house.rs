@@ -36,7 +36,10 @@ fn the_nouns_and_the_rules_do_no_io() {
 
 #[test]
 fn arrows_never_point_up() {
-    assert_free_of("seaway-api", &["seaway-core", "seaway-adapters", "seaway-operator", "seaway-drydock", "seaway-cli"]);
+    assert_free_of(
+        "seaway-api",
+        &["seaway-core", "seaway-adapters", "seaway-operator", "seaway-drydock", "seaway-cli"],
+    );
     assert_free_of("seaway-core", &["seaway-adapters", "seaway-operator", "seaway-drydock", "seaway-cli"]);
     assert_free_of("seaway-adapters", &["seaway-operator", "seaway-drydock", "seaway-cli", "kube", "kube-client"]);
     assert_free_of("seaway-operator", &["seaway-drydock", "seaway-cli"]);

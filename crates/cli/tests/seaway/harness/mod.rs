@@ -1,0 +1,228 @@
+//! The ground the scenarios stand on: a drydock on the paused clock with an operator that can be killed at any moment.
+//!
+//! This is the only place in the tests that joins operator and drydock. A [`Ship`] is a cluster with podinfo, a gateway,
+//! users who keep asking for `www.example.com`, hooks that answer as the test says, and a transcript of every committed
+//! write.
+
+mod hooks;
+mod transcript;
+mod users;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use seaway_adapters::http::Http;
+use seaway_api::canary::{Canary, CanaryStatus, Phase};
+use seaway_cli::glue::{ClusterClock, ClusterDial};
+use seaway_drydock::apiserver::Request;
+use seaway_drydock::pods::Programs;
+use seaway_drydock::{Cluster, Options};
+use seaway_operator::{Config, Operator};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use hooks::Hooks;
+pub use transcript::{Entry, Transcript};
+pub use users::Users;
+
+/// The name under which the operator's requests are logged.
+pub const OPERATOR: &str = "seaway";
+
+/// The tutorial's manifests, as users get them.
+pub const NAMESPACES: &str = include_str!("../../../../../examples/gateway-api/00-namespaces.yaml");
+pub const GATEWAY: &str = include_str!("../../../../../examples/gateway-api/gateway.yaml");
+pub const PODINFO: &str = include_str!("../../../../../examples/gateway-api/podinfo.yaml");
+pub const LOADTESTER: &str = include_str!("../../../../../examples/gateway-api/loadtester.yaml");
+pub const METRIC_TEMPLATES: &str = include_str!("../../../../../examples/gateway-api/metric-templates.yaml");
+pub const CANARY: &str = include_str!("../../../../../examples/gateway-api/canary.yaml");
+
+/// A cluster, its operator and its users.
+pub struct Ship {
+    pub cluster: Cluster,
+    pub hooks: Hooks,
+    pub transcript: Transcript,
+    config: Config,
+    operator: Option<(JoinHandle<()>, CancellationToken)>,
+}
+
+impl Ship {
+    /// Namespaces, CRDs, gateway, podinfo 6.0.0, hooks and metric templates; no Canary and no operator yet.
+    pub async fn launch() -> Self {
+        let hooks = Hooks::default();
+        let programs = Programs::built_in().with("ghcr.io/fluxcd/flagger-loadtester", hooks.clone());
+        let cluster = Cluster::start(Options { programs, ..Options::paused() }).await.unwrap();
+        let transcript = Transcript::of(&cluster);
+        let config = Config {
+            mesh_provider: "gatewayapi:v1".into(),
+            metrics_server: "http://prometheus.istio-system:9090".into(),
+            listen: None,
+            ..Config::default()
+        };
+        let ship = Self { cluster, hooks, transcript, config, operator: None };
+        for crd in seaway_api::crds::crds() {
+            ship.apply(&serde_json::to_string(&crd).unwrap()).await;
+        }
+        for manifest in [NAMESPACES, GATEWAY, PODINFO, LOADTESTER, METRIC_TEMPLATES] {
+            ship.apply(manifest).await;
+        }
+        ship
+    }
+
+    /// The same, with the operator running and the tutorial's Canary initialised.
+    pub async fn launch_initialised() -> Self {
+        Self::launch_with(CANARY).await
+    }
+
+    /// The same, with a Canary of the test's own.
+    pub async fn launch_with(canary: &str) -> Self {
+        let mut ship = Self::launch().await;
+        ship.start_operator();
+        ship.apply(canary).await;
+        ship.until_phase("podinfo", Phase::Initialized).await;
+        ship
+    }
+
+    /// Changes the operator's settings for the next start.
+    pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+    }
+
+    /// Starts an operator process, in-process.
+    pub fn start_operator(&mut self) {
+        assert!(self.operator.is_none(), "one operator is running already");
+        let stop = CancellationToken::new();
+        let operator = Operator::new(
+            self.config.clone(),
+            self.cluster.client(OPERATOR),
+            Arc::new(ClusterClock(self.cluster.clock())),
+            Http::through(Arc::new(ClusterDial(self.cluster.names().clone()))),
+        );
+        let token = stop.clone();
+        let task = tokio::spawn(async move {
+            if let Err(error) = operator.run(token).await {
+                eprintln!("operator stopped: {error}");
+            }
+        });
+        self.operator = Some((task, stop));
+    }
+
+    /// As `kill -9`: everything the operator had in hand is gone, nothing is released.
+    pub async fn kill_operator(&mut self) {
+        let (task, _) = self.operator.take().expect("an operator is running");
+        task.abort();
+        let _ = task.await;
+    }
+
+    /// As SIGTERM.
+    pub async fn stop_operator(&mut self) {
+        let (task, stop) = self.operator.take().expect("an operator is running");
+        stop.cancel();
+        task.await.unwrap();
+    }
+
+    pub async fn apply(&self, yaml: &str) {
+        if let Err(error) = self.cluster.apply(yaml).await {
+            panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+        }
+    }
+
+    pub fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.cluster.client("test"), namespace)
+    }
+
+    pub async fn canary(&self, name: &str) -> Canary {
+        self.api("test").get(name).await.unwrap()
+    }
+
+    pub async fn status(&self, name: &str) -> CanaryStatus {
+        self.canary(name).await.status.unwrap_or_default()
+    }
+
+    pub async fn deployment(&self, name: &str) -> Deployment {
+        self.api("test").get(name).await.unwrap()
+    }
+
+    pub async fn patch_canary(&self, name: &str, patch: Value) {
+        let api: Api<Canary> = self.api("test");
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// As `kubectl set image deployment/NAME podinfod=IMAGE`.
+    pub async fn set_image(&self, name: &str, tag: &str) {
+        let api: Api<Deployment> = self.api("test");
+        let image = format!("ghcr.io/stefanprodan/podinfo:{tag}");
+        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "podinfod", "image": image}]}}}});
+        api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+    }
+
+    /// The image of a Deployment's first container.
+    pub async fn image(&self, name: &str) -> String {
+        let deployment = self.deployment(name).await;
+        let image = deployment.spec.unwrap().template.spec.unwrap().containers[0].image.clone().unwrap();
+        image.rsplit(':').next().unwrap().to_owned()
+    }
+
+    pub async fn replicas(&self, name: &str) -> i32 {
+        self.deployment(name).await.spec.unwrap().replicas.unwrap_or(1)
+    }
+
+    /// Weights of primary and canary in the HTTPRoute of that name.
+    pub async fn weights(&self, name: &str) -> (i64, i64) {
+        use seaway_api::foreign::gateway::HttpRoute;
+        let route: HttpRoute = self.api("test").get(name).await.unwrap();
+        let route = serde_json::to_value(route).unwrap();
+        let refs = &route["spec"]["rules"][0]["backendRefs"];
+        (refs[0]["weight"].as_i64().unwrap(), refs[1]["weight"].as_i64().unwrap())
+    }
+
+    pub async fn events(&self) -> Vec<Event> {
+        let api: Api<Event> = self.api("test");
+        api.list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Waits, in simulated time and at most two simulated hours.
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
+        for _ in 0..7200 {
+            if holds(self).await {
+                return;
+            }
+            self.sail(Duration::from_secs(1)).await;
+        }
+        panic!("never: {what}\n{}", self.transcript);
+    }
+
+    pub async fn until_phase(&self, name: &str, phase: Phase) {
+        self.until(&format!("{name} is {phase:?}"), async |ship| ship.status(name).await.phase == phase).await;
+    }
+
+    pub async fn until_weight(&self, name: &str, weight: i64) {
+        self.until(&format!("{name} has weight {weight}"), async |ship| {
+            ship.status(name).await.canary_weight == weight
+        })
+        .await;
+    }
+
+    /// Lets simulated time pass.
+    pub async fn sail(&self, duration: Duration) {
+        self.cluster.clock().sleep(duration).await;
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.cluster.clock().now()
+    }
+
+    /// What the operator asked the API server since the log was cleared, leases and watches left out.
+    pub fn requests(&self) -> Vec<Request> {
+        let log = self.cluster.api().log().snapshot();
+        let housekeeping = |request: &Request| request.resource == "leases" || request.verb == "watch";
+        log.into_iter().filter(|request| request.user == OPERATOR && !housekeeping(request)).collect()
+    }
+}

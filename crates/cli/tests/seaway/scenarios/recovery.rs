@@ -1,0 +1,216 @@
+//! Rollouts that do not go to plan.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use seaway_api::canary::{Canary, Phase};
+use seaway_api::foreign::gateway::HttpRoute;
+use serde_json::json;
+
+use crate::harness::{CANARY, Ship, Users};
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_never_becomes_ready_is_rolled_back() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 5);
+    ship.set_image("podinfo", "6.0.1-noready").await;
+    ship.until_phase("podinfo", Phase::Failed).await;
+    assert_eq!(ship.transcript.route("podinfo"), [0], "no traffic ever moved");
+    let told = ship.transcript.events();
+    let deadline = told.iter().any(|text| text.starts_with("Rolling back podinfo.test progress deadline exceeded"));
+    assert!(deadline, "{told:#?}");
+    assert!(told.contains(&"Canary failed! Scaling down podinfo.test".to_owned()), "{told:#?}");
+    assert_eq!(ship.replicas("podinfo").await, 0);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_revision_midway_starts_the_analysis_again() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    ship.sail(Duration::from_secs(5)).await;
+    ship.set_image("podinfo", "6.0.2").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    let told = ship.transcript.events();
+    assert!(told.contains(&"New revision detected! Restarting analysis for podinfo.test".to_owned()), "{told:#?}");
+    assert_eq!(ship.transcript.route("podinfo"), [0, 10, 20, 0, 10, 20, 30, 40, 50, 0]);
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.2");
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_back_to_the_promoted_version_midway_starts_over_and_ends_well() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    ship.set_image("podinfo", "6.0.0").await;
+    ship.until("the canary rests", async |ship| {
+        matches!(ship.status("podinfo").await.phase, Phase::Succeeded | Phase::Initialized)
+    })
+    .await;
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+    assert_eq!(ship.replicas("podinfo").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_route_is_put_back_at_the_current_weight() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    ship.sail(Duration::from_secs(3)).await;
+    let routes: Api<HttpRoute> = ship.api("test");
+    let edit = json!([
+        {"op": "replace", "path": "/spec/rules/0/backendRefs/0/weight", "value": 50},
+        {"op": "replace", "path": "/spec/rules/0/backendRefs/1/weight", "value": 50},
+        {"op": "add", "path": "/metadata/labels", "value": {"team": "shop"}},
+    ]);
+    let patch: json_patch::Patch = serde_json::from_value(edit).unwrap();
+    routes.patch("podinfo", &PatchParams::default(), &Patch::Json::<()>(patch)).await.unwrap();
+    ship.sail(Duration::from_secs(5)).await;
+    assert_eq!(ship.weights("podinfo").await, (80, 20));
+    assert_eq!(ship.status("podinfo").await.canary_weight, 20);
+    let route = routes.get("podinfo").await.unwrap();
+    assert_eq!(route.metadata.labels.unwrap()["team"], "shop", "labels of others stay");
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_route_comes_back_with_the_current_weight() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 30).await;
+    let routes: Api<HttpRoute> = ship.api("test");
+    routes.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    ship.sail(Duration::from_secs(5)).await;
+    assert_eq!(ship.weights("podinfo").await, (70, 30));
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_can_roll_back_by_hook() {
+    let canary = CANARY.replace(
+        "    webhooks:\n",
+        "    webhooks:\n      - name: stop\n        type: rollback\n        url: http://flagger-loadtester.test/rollback/check\n",
+    );
+    let ship = Ship::launch().await;
+    ship.hooks.answer("/rollback/check", 403);
+    let mut ship = ship;
+    ship.start_operator();
+    ship.apply(&canary).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    ship.hooks.answer("/rollback/check", 200);
+    ship.until_phase("podinfo", Phase::Failed).await;
+    let told = ship.transcript.events();
+    assert!(told.contains(&"Rolling back podinfo.test manual webhook invoked".to_owned()), "{told:#?}");
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_cannot_run_the_new_version_is_restored() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    // Pods whose label says `-primary` crash on this version: it passes as canary and fails in promotion.
+    let api: Api<Deployment> = ship.api("test");
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{
+        "name": "podinfod",
+        "image": "ghcr.io/stefanprodan/podinfo:6.0.1",
+        "env": [{"name": "DRYDOCK_CRASH_WHEN_LABELLED", "value": "app=podinfo-primary"}],
+    }]}}}});
+    api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+    ship.until_phase("podinfo", Phase::Failed).await;
+    assert!(ship.transcript.steps("podinfo").iter().any(|(phase, _)| phase == "Promoting"), "{}", ship.transcript);
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0", "{}", ship.transcript);
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+
+    // And it is no dead end.
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{
+        "name": "podinfod",
+        "image": "ghcr.io/stefanprodan/podinfo:6.0.2",
+        "env": [{"name": "DRYDOCK_CRASH_WHEN_LABELLED", "value": ""}],
+    }]}}}});
+    api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn skip_analysis_promotes_at_once() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.patch_canary("podinfo", json!({"spec": {"skipAnalysis": true}})).await;
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+    let told = ship.transcript.events();
+    assert!(
+        told.contains(&"Promotion completed! Canary analysis was skipped for podinfo.test".to_owned()),
+        "{told:#?}"
+    );
+    assert_eq!(ship.transcript.route("podinfo"), [0]);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_canary_does_nothing_until_it_is_resumed() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    ship.patch_canary("podinfo", json!({"spec": {"suspend": true}})).await;
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.sail(Duration::from_secs(600)).await;
+    assert_eq!(ship.status("podinfo").await.phase, Phase::Initialized);
+    assert_eq!(ship.replicas("podinfo").await, 0);
+    ship.patch_canary("podinfo", json!({"spec": {"suspend": false}})).await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_with_revert_leaves_a_service_that_works() {
+    let canary = CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n");
+    let ship = Ship::launch_with(&canary).await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    let api: Api<Canary> = ship.api("test");
+    api.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    ship.until("the canary is gone", async |ship| {
+        ship.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none()
+    })
+    .await;
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(ship.replicas("podinfo").await, 2);
+    let service: Service = ship.api("test").get("podinfo").await.unwrap();
+    assert_eq!(service.spec.unwrap().selector.unwrap()["app"], "podinfo");
+    let deployments: Api<Deployment> = ship.api("test");
+    assert!(deployments.get_opt("podinfo-primary").await.unwrap().is_none(), "no orphans");
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+    users.forget();
+    ship.sail(Duration::from_secs(60)).await;
+    assert!(users.seen().contains_key(&("6.0.1".to_owned(), 200)), "{:?}", users.seen());
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_traffic_means_no_promotion() {
+    let ship = Ship::launch_initialised().await;
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Failed).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+    let told = ship.transcript.events();
+    let reason = "Halt advancement no values found for custom metric: error-rate: no values found";
+    assert!(told.iter().any(|text| text == reason), "{told:#?}");
+}

@@ -1,0 +1,133 @@
+//! The tutorial's rollouts, against the sequence recorded from real Flagger.
+
+use seaway_api::canary::Phase;
+
+use crate::harness::{CANARY, Ship, Users};
+
+/// Recorded from Flagger 1.44.0 on a real cluster; `after` names the step, `message` is the Event's text.
+const GOLDEN: &str = include_str!("../../../../core/tests/golden/gateway-api-weighted.jsonl");
+
+/// Texts Flagger said after a step, repeats and readiness noise left out: those repeat with its ticks, ours are said
+/// once.
+fn golden(step: &str) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for line in GOLDEN.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = event["message"].as_str().unwrap();
+        let noise = text.contains("not ready: ") || text.contains("providers are available");
+        if event["after"] == step && !noise && texts.last().map(String::as_str) != Some(text) {
+            texts.push(text.to_owned());
+        }
+    }
+    assert!(!texts.is_empty(), "no golden events after {step}");
+    texts
+}
+
+/// Our texts in the same form; the value of a failing metric is not a promise.
+fn said(ship: &Ship) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for text in ship.transcript.events() {
+        let noise = text.contains("not ready: ") || text.contains("providers are available");
+        if !noise && texts.last() != Some(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+fn without_values(texts: Vec<String>) -> Vec<String> {
+    let mut masked: Vec<String> = Vec::new();
+    for text in texts {
+        let text = match text.split_once("error-rate ") {
+            Some((head, tail)) => format!("{head}error-rate _ {}", tail.split_once(' ').map_or("", |(_, rest)| rest)),
+            None => text,
+        };
+        masked.push(text);
+    }
+    masked.dedup();
+    masked
+}
+
+/// The golden Canary's values: ten seconds instead of the tutorial's minute.
+fn fast_canary() -> String {
+    CANARY
+        .replace("interval: 1m\n    # max number", "interval: 10s\n    # max number")
+        .replace("interval: 30s", "interval: 20s")
+}
+
+fn weights(steps: &[(&str, i64)]) -> Vec<(String, i64)> {
+    steps.iter().map(|(phase, weight)| ((*phase).to_owned(), *weight)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn initialise_promote_roll_back_and_promote_again_as_flagger_did() {
+    let mut ship = Ship::launch().await;
+    ship.start_operator();
+    ship.apply(&fast_canary()).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    assert_eq!(said(&ship), golden("A1-canary-create"));
+    assert_eq!(ship.transcript.steps("podinfo"), weights(&[("Initializing", 0), ("Initialized", 0)]));
+    assert_eq!((ship.replicas("podinfo").await, ship.replicas("podinfo-primary").await), (0, 2));
+    let users = Users::start(&ship.cluster, 10);
+
+    ship.transcript.clear();
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(said(&ship), golden("A2-set-image-6.0.1"));
+    let promoted = weights(&[
+        ("Progressing", 0),
+        ("Progressing", 10),
+        ("Progressing", 20),
+        ("Progressing", 30),
+        ("Progressing", 40),
+        ("Progressing", 50),
+        ("Promoting", 50),
+        ("Finalising", 0),
+        ("Succeeded", 0),
+    ]);
+    let after_detection = |ship: &Ship| {
+        let steps = ship.transcript.steps("podinfo");
+        steps.into_iter().skip_while(|(phase, _)| phase != "Progressing").collect::<Vec<_>>()
+    };
+    assert_eq!(after_detection(&ship), promoted);
+    assert_eq!(ship.transcript.route("podinfo"), [10, 20, 30, 40, 50, 0]);
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+
+    ship.transcript.clear();
+    ship.set_image("podinfo", "6.0.2-err50").await;
+    ship.until_phase("podinfo", Phase::Failed).await;
+    assert_eq!(without_values(said(&ship)), without_values(golden("A3-set-image-6.0.2-err50")));
+    assert_eq!(
+        after_detection(&ship),
+        weights(&[("Progressing", 0), ("Progressing", 10), ("Failed", 0)]),
+        "{}",
+        ship.transcript
+    );
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+    assert_eq!(ship.replicas("podinfo").await, 0);
+
+    ship.transcript.clear();
+    ship.set_image("podinfo", "6.0.3").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(said(&ship), golden("A3b-set-image-6.0.3-after-failure"));
+    assert_eq!(after_detection(&ship), promoted);
+    assert_eq!(users.failures_of_ours("6.0.2-err50"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_see_the_split_the_status_shows() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 20);
+    ship.set_image("podinfo", "6.0.1").await;
+    for weight in [10_u64, 20, 30] {
+        ship.until_weight("podinfo", i64::try_from(weight).unwrap()).await;
+        ship.sail(std::time::Duration::from_secs(2)).await;
+        users.forget();
+        ship.sail(std::time::Duration::from_secs(50)).await;
+        let seen = users.seen();
+        let new = seen.get(&("6.0.1".to_owned(), 200)).copied().unwrap_or_default();
+        let all: u64 = seen.values().sum();
+        let share = new * 100 / all;
+        assert!(share.abs_diff(weight) <= 1, "{share} % instead of {weight} %: {seen:?}");
+    }
+}
