@@ -17,7 +17,7 @@ use seaway_core::effect::Effect;
 use serde_json::{Map, Value, json};
 
 use crate::cache::View;
-use crate::requests::{ApiError, Requests};
+use crate::requests::{ApiError, Requests, Retry};
 
 /// Why a round ended early.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -45,14 +45,16 @@ pub(crate) struct Hand<'a> {
     pub(crate) object: ObjectRef,
     /// How many writes were sent and done.
     pub(crate) writes: u32,
+    /// Earlier rounds were refused too: the watch may have missed something, so ask the server.
+    pub(crate) doubtful: bool,
 }
 
 impl<'a> Hand<'a> {
     /// A hand for the canary `view` belongs to.
-    pub(crate) fn new(requests: &'a Requests, view: &'a View, canary: &Value) -> Self {
+    pub(crate) fn new(requests: &'a Requests, view: &'a View, canary: &Value, doubtful: bool) -> Self {
         let text = |pointer: &str| canary.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let object = ObjectRef { kind: CANARY, namespace: text("/metadata/namespace"), name: text("/metadata/name") };
-        Self { requests, view, object, writes: 0 }
+        Self { requests, view, object, writes: 0, doubtful }
     }
 
     /// Stores `new` in place of `old`, if the Canary is still the one that was looked at. Fields of the status that
@@ -60,13 +62,19 @@ impl<'a> Hand<'a> {
     pub(crate) async fn store(&mut self, old: &CanaryStatus, new: &CanaryStatus) -> Result<(), Trouble> {
         let Some(canary) = self.view.canary() else { return Ok(()) };
         let body = json!({ "metadata": guard(&canary), "status": difference(&to_value(old), &to_value(new)) });
-        let answer = self.requests.patch_status(&self.object, &body).await.map_err(|error| Trouble::Api {
-            context: format!("updating canary {}.{} status failed: ", self.object.name, self.object.namespace),
-            error,
-        })?;
-        self.writes += 1;
-        self.view.written(&self.object, answer);
-        Ok(())
+        match self.requests.patch_status(&self.object, &body).await {
+            Ok(answer) => {
+                self.writes += 1;
+                self.view.written(&self.object, answer);
+                Ok(())
+            }
+            Err(error) => {
+                let ObjectRef { namespace, name, .. } = &self.object;
+                let context = format!("updating canary {name}.{namespace} status failed: ");
+                self.look_again(&self.object.clone(), &error).await;
+                Err(Trouble::Api { context, error })
+            }
+        }
     }
 
     /// Makes one effect true.
@@ -100,8 +108,13 @@ impl<'a> Hand<'a> {
     }
 
     async fn send(&mut self, change: &Change) -> Result<(), Trouble> {
-        let answer = self.requests.send(change).await;
-        let answer = answer.map_err(|error| Trouble::Api { context: context(change), error })?;
+        let answer = match self.requests.send(change).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.look_again(&change.object, &error).await;
+                return Err(Trouble::Api { context: context(change), error });
+            }
+        };
         self.writes += 1;
         tracing::debug!(
             canary = %format_args!("{}.{}", self.object.name, self.object.namespace),
@@ -116,6 +129,17 @@ impl<'a> Hand<'a> {
             (None, _) => {}
         }
         Ok(())
+    }
+
+    /// A write refused for the second time in a row means that the cache is behind and may stay so, e.g. because a watch
+    /// event got lost: read the one object that is in the way.
+    async fn look_again(&self, object: &ObjectRef, error: &ApiError) {
+        if self.doubtful
+            && error.retry() == Retry::Soon
+            && let Ok(answer) = self.requests.get(object).await
+        {
+            self.view.refreshed(object, answer);
+        }
     }
 
     /// Puts our finalizer on the Canary or takes it off; others stay.

@@ -12,7 +12,8 @@ use seaway_adapters::http::Http;
 use seaway_adapters::metrics::Inquiry;
 use seaway_adapters::world::World;
 use seaway_api::Canary;
-use seaway_core::plan::{Hook, Plan};
+use seaway_core::builtin::Measure;
+use seaway_core::plan::{Check, Hook, Plan, Source};
 use seaway_core::question::{Answer, Question, QuestionKey, Subject};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
@@ -72,7 +73,7 @@ impl Asker {
         }
         let errand = errand(canary, plan, question, world);
         let metric = match key.subject {
-            Subject::Metric(index) => plan.metrics.get(index).map(|check| (canary.clone(), check.name.clone())),
+            Subject::Metric(index) => plan.metrics.get(index).map(|check| (canary.clone(), check.clone())),
             _ => None,
         };
         let (http, requests, permits) = (self.http.clone(), self.requests.clone(), self.permits.clone());
@@ -83,8 +84,8 @@ impl Asker {
             // The semaphore is never closed; without a permit the question is still asked.
             let _permit = permits.acquire().await;
             let answer = run(&http, &requests, errand).await;
-            if let (Answer::Value { value, .. }, Some((canary, name))) = (&answer, &metric) {
-                telemetry.measured(canary, name, *value);
+            if let (Answer::Value { value, .. }, Some((canary, check))) = (&answer, &metric) {
+                telemetry.measured(canary, &check.name, exported(check, *value));
             }
             tracing::debug!(canary = %canary, question = ?question.subject, ?answer, "answered");
             let _ = answers.send(Answered { canary, question, answer });
@@ -132,6 +133,14 @@ async fn run(http: &Http, requests: &Requests, errand: Errand) -> Answer {
             Answer::Yes
         }
         Errand::Known(answer) => answer,
+    }
+}
+
+/// Flagger exports builtin durations in seconds, whatever the query measures in.
+fn exported(check: &Check, value: f64) -> f64 {
+    match check.source {
+        Source::Builtin(builtin) if builtin.measure == Measure::Milliseconds => value / 1000.0,
+        _ => value,
     }
 }
 

@@ -115,7 +115,9 @@ impl Cache {
         if first {
             let readers = state.readers.iter().filter(|(object, _)| object.kind == kind);
             let readers: BTreeSet<&CanaryKey> = readers.flat_map(|(_, keys)| keys).collect();
-            readers.into_iter().for_each(|key| self.send(key.clone()));
+            for key in readers {
+                self.send(key.clone());
+            }
         }
     }
 
@@ -142,6 +144,11 @@ impl Cache {
         {
             self.discard(&mut state, &reference, None);
         }
+    }
+
+    /// The server does not have `object`, although no watch has said so.
+    fn vanished(&self, object: &ObjectRef) {
+        self.discard(&mut self.lock(), object, None);
     }
 
     /// We deleted the object with this uid ourselves.
@@ -197,8 +204,9 @@ impl Cache {
     /// How many canaries there are in `namespace`.
     pub(crate) fn count(&self, namespace: &str) -> usize {
         let state = self.lock();
-        let names = state.shelves.get(&CANARY).into_iter().flat_map(|shelf| shelf.objects.keys());
-        names.filter(|(own, _)| own == namespace).count()
+        let Some(shelf) = state.shelves.get(&CANARY) else { return 0 };
+        let from = shelf.objects.range((namespace.to_owned(), String::new())..);
+        from.take_while(|((own, _), _)| own == namespace).count()
     }
 
     /// The world as one round of `key` sees it.
@@ -362,6 +370,14 @@ impl View {
         self.cache.presence(kind)
     }
 
+    /// Takes over what the server says of `object`, which was read because the cache seems to be behind.
+    pub(crate) fn refreshed(&self, object: &ObjectRef, answer: Option<Value>) {
+        match answer {
+            Some(answer) => self.cache.applied(object.kind, answer),
+            None => self.cache.vanished(object),
+        }
+    }
+
     /// The round is over: from now on the canary is woken by what this round read and by nothing else.
     pub(crate) fn finish(self) {
         let pins = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -375,7 +391,9 @@ impl View {
     pub(crate) fn forget(self) {
         let mut state = self.cache.lock();
         let before = state.interests.remove(&self.key).unwrap_or_default();
-        before.iter().for_each(|object| state.unregister(&self.key, object));
+        for object in &before {
+            state.unregister(&self.key, object);
+        }
     }
 
     fn pins(&self) -> MutexGuard<'_, Pins> {

@@ -48,7 +48,7 @@ fn a_change_wakes_exactly_those_who_read_the_object() {
     let (cache, mut channel) = cache();
     for (name, reads) in [("a", vec!["podinfo", "shared"]), ("b", vec!["shared"]), ("c", vec!["other"])] {
         let view = cache.view(&key(name));
-        reads.iter().for_each(|read| assert!(view.get(DEPLOYMENT, "test", read).is_none()));
+        assert!(reads.iter().all(|read| view.get(DEPLOYMENT, "test", read).is_none()));
         view.finish();
     }
     cache.applied(DEPLOYMENT, object("podinfo", 1));
@@ -91,7 +91,7 @@ fn older_events_are_ignored_after_our_own_write() {
 fn a_write_wakes_the_others_who_read_the_object() {
     let (cache, mut channel) = cache();
     let views = [cache.view(&key("a")), cache.view(&key("b"))];
-    views.iter().for_each(|view| assert!(view.get(DEPLOYMENT, "test", "shared").is_none()));
+    assert!(views.iter().all(|view| view.get(DEPLOYMENT, "test", "shared").is_none()));
     let [a, b] = views;
     b.finish();
     a.written(&reference(DEPLOYMENT, &object("shared", 0)), object("shared", 1));
@@ -120,7 +120,8 @@ fn a_list_removes_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     cache.list_ends(DEPLOYMENT);
     assert_eq!(cache.presence(DEPLOYMENT), Presence::Synced);
     let view = cache.view(&key("a"));
-    ["old", "kept", "new"].iter().for_each(|name| drop(view.get(DEPLOYMENT, "test", name)));
+    let seen = ["old", "kept", "new"].map(|name| view.get(DEPLOYMENT, "test", name).is_some());
+    assert_eq!(seen, [true, true, false]);
     cache.list_begins(DEPLOYMENT);
     view.written(&reference(DEPLOYMENT, &object("new", 0)), object("new", 7));
     cache.applied(DEPLOYMENT, object("kept", 2));

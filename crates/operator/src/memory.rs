@@ -4,6 +4,7 @@
 //! the status and the world. It saves asking twice, saying twice and hurrying where something keeps failing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -12,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::key::CanaryKey;
 
-/// Texts said that are remembered per canary.
-const SAID: usize = 256;
+/// Texts said that are remembered per canary, by hash: thousands of canaries must not cost megabytes of texts.
+const SAID: usize = 128;
 
 /// What is remembered of one canary.
 #[derive(Default)]
@@ -34,7 +35,7 @@ pub(crate) struct Memory {
     pub(crate) complaint: Option<String>,
     /// The route's generation that the data plane has taken up, and since when.
     settled: Option<(i64, Timestamp)>,
-    said: VecDeque<String>,
+    said: VecDeque<u64>,
 }
 
 impl Memory {
@@ -50,13 +51,15 @@ impl Memory {
 
     /// Whether `once` is said for the first time; from now on it is not. The one heard longest ago is forgotten first.
     pub(crate) fn says(&mut self, once: &str) -> bool {
-        let known = self.said.iter().position(|said| said == once).and_then(|at| self.said.remove(at));
-        let first = known.is_none();
-        self.said.push_back(known.unwrap_or_else(|| once.to_owned()));
+        let mut hasher = DefaultHasher::new();
+        once.hash(&mut hasher);
+        let hash = hasher.finish();
+        let known = self.said.iter().position(|said| *said == hash).and_then(|at| self.said.remove(at));
+        self.said.push_back(hash);
         if self.said.len() > SAID {
             self.said.pop_front();
         }
-        first
+        known.is_none()
     }
 
     /// Drops what no decision at this step will use: questions and answers of other steps, and of the many ticks a gate

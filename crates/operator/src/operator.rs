@@ -30,7 +30,7 @@ use crate::admission::Admission;
 use crate::announce::Announcer;
 use crate::ask::{Answered, Asker};
 use crate::cache::Cache;
-use crate::clock::{Clock, sleep_until};
+use crate::clock::{Clock, later, sleep_until};
 use crate::config::Config;
 use crate::events::Events;
 use crate::key::CanaryKey;
@@ -43,6 +43,8 @@ use crate::server::{self, Health};
 use crate::telemetry::Telemetry;
 use crate::watch::{Surroundings, Unregistered, Watched, follow};
 
+/// Changes come in bursts (an edit, then the controllers' answers to it); a round waits this long to see all of one.
+const GATHER: Duration = Duration::from_millis(50);
 /// What is left to do at a stop (rounds in hand, Events) may take this long.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
@@ -242,7 +244,7 @@ impl Operator {
                 biased;
                 () = stop.cancelled() => break,
                 Some(finished) = rounds.running.join_next_with_id() => rounds.finished(finished),
-                Some(key) = woken.recv() => rounds.queue.wake(&key, self.clock.now()),
+                Some(key) = woken.recv() => rounds.queue.wake(&key, later(self.clock.now(), GATHER)),
                 Some(Answered { canary, question, answer }) = answered.recv() => {
                     memories.answered(&canary, question, answer);
                     rounds.queue.wake(&canary, self.clock.now());

@@ -39,6 +39,8 @@ use crate::telemetry::{End, Telemetry};
 
 /// Rounds in a row that may write without a pause; more means that something does not settle.
 const EAGER: u32 = 12;
+/// Failures in a row before a refused write makes us doubt the cache.
+const DOUBT: u32 = 2;
 /// Failures in a row before people hear of one that usually passes by itself.
 const PATIENCE: u32 = 3;
 
@@ -78,7 +80,8 @@ impl Reconciler {
         let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
         let memory = self.memories.of(key, uid);
         self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
-        let mut hand = Hand::new(&self.requests, &view, &stored);
+        let doubtful = lock(&memory).failures >= DOUBT;
+        let mut hand = Hand::new(&self.requests, &view, &stored, doubtful);
         let result = self.work(key, &stored, &view, &mut hand, &memory).await;
         let next = self.after(key, &stored, result, hand.writes, &memory);
         view.finish();
@@ -312,7 +315,7 @@ impl Reconciler {
             },
         };
         let text = trouble.to_string();
-        tracing::warn!(canary = %key, failures = memory.failures, error = text, "round ended early");
+        tracing::debug!(canary = %key, failures = memory.failures, error = text, "round ended early");
         if memory.failures >= patience && memory.complaint.as_ref() != Some(&text) {
             self.announcer.warn(stored, &text, now);
             memory.complaint = Some(text);

@@ -148,11 +148,11 @@ fn resource(kind: Kind) -> ApiResource {
 }
 
 fn is_missing(error: &watcher::Error) -> bool {
-    let source = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => error,
-        _ => return false,
+    let (watcher::Error::InitialListFailed(source)
+    | watcher::Error::WatchStartFailed(source)
+    | watcher::Error::WatchFailed(source)) = error
+    else {
+        return false;
     };
     matches!(source, kube::Error::Api(status) if status.code == 404)
 }
