@@ -220,7 +220,7 @@ mod tests {
         Filters::parse(&serde_json::from_value::<Vec<spec::Filter>>(list).unwrap()).unwrap()
     }
 
-    fn rewritten(path: Value, target: &str, matched: &str) -> String {
+    fn rewritten(path: &Value, target: &str, matched: &str) -> String {
         let filters = filters(json!([{"type": "URLRewrite", "urlRewrite": {"path": path}}]));
         let mut request = Request::builder().uri(target).body(empty()).unwrap();
         filters.on_request(&mut request, Some(matched));
@@ -241,10 +241,10 @@ mod tests {
             ("/foo", "", "/x", "/x/foo"),
         ] {
             let path = json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": new});
-            assert_eq!(rewritten(path, target, matched), expected, "{target} {matched} {new}");
+            assert_eq!(rewritten(&path, target, matched), expected, "{target} {matched} {new}");
         }
         let full = json!({"type": "ReplaceFullPath", "replaceFullPath": "/v2/api"});
-        assert_eq!(rewritten(full, "/old/path?q=1", "/old"), "/v2/api?q=1");
+        assert_eq!(rewritten(&full, "/old/path?q=1", "/old"), "/v2/api?q=1");
     }
 
     #[test]

@@ -135,7 +135,7 @@ pub(super) fn compile(world: &World, offers: &dyn Fn(&ServiceName, u16) -> bool,
     for route in world.routes.values() {
         let mut reading = Reading { world, offers, before, compiled: &mut compiled, route };
         let rules = reading.rules();
-        let reports = reading.attach(rules, &mut attached);
+        let reports = reading.attach(&rules, &mut attached);
         if !reports.is_empty() {
             compiled.routes.insert(route.key.clone(), reports);
         }
@@ -282,7 +282,7 @@ impl Reading<'_> {
     /// Attaches the rules to every listener they are meant for and that lets them; says so per parent.
     fn attach(
         &self,
-        rules: Result<(Vec<RuleMatches>, Verdict), String>,
+        rules: &Result<(Vec<RuleMatches>, Verdict), String>,
         attached: &mut BTreeMap<(Key, usize), Vec<Sortable>>,
     ) -> Vec<ParentReport> {
         let mut reports = Vec::new();
@@ -296,7 +296,7 @@ impl Reading<'_> {
             // A Gateway of another controller, or none, is not ours to report on.
             let Some(gateway) = self.world.gateways.get(&key).filter(|_| is_gateway) else { continue };
             let Some((_, controller)) = class_of(self.world, gateway) else { continue };
-            let (accepted, resolved) = match &rules {
+            let (accepted, resolved) = match rules {
                 Err(problem) => (Verdict::no("UnsupportedValue", problem.as_str()), Verdict::yes("ResolvedRefs")),
                 Ok((rules, resolved)) => match self.listeners(gateway, &parent) {
                     Err(verdict) => (verdict, resolved.clone()),

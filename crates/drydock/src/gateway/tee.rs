@@ -103,7 +103,7 @@ impl HttpBody for Copy {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.hint.clone()
+        self.hint
     }
 }
 

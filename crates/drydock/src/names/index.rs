@@ -118,7 +118,9 @@ impl Index {
             Change::Replace(all) => {
                 self.services.clear();
                 self.cluster_ips.clear();
-                all.iter().for_each(|service| self.insert_service(service));
+                for service in &all {
+                    self.insert_service(service);
+                }
             }
             Change::Apply(service) => {
                 self.remove_service(&service_name(&service));
@@ -169,7 +171,9 @@ impl Index {
             Change::Replace(all) => {
                 self.pods.clear();
                 self.pod_ips.clear();
-                all.iter().for_each(|pod| self.insert_pod(pod));
+                for pod in &all {
+                    self.insert_pod(pod);
+                }
             }
             Change::Apply(pod) => {
                 self.remove_pod(&key(&pod));

@@ -76,7 +76,7 @@ impl Moment<'_> {
                 _ => Err(QueryError::BadData(format!("{} takes an instant vector", expr.op))),
             },
             Expr::VectorSelector(selector) => self.instant(selector).map(Value::Vector),
-            Expr::MatrixSelector(selector) => self.range(selector).map(|(matrix, _)| Value::Matrix(matrix)),
+            Expr::MatrixSelector(selector) => Ok(Value::Matrix(self.range(selector).0)),
             Expr::Call(call) => self.call(call, depth),
             Expr::Subquery(_) => Err(QueryError::execution("subqueries are not supported")),
             Expr::Extension(_) => Err(QueryError::execution("extensions are not supported")),
@@ -108,13 +108,13 @@ impl Moment<'_> {
         unique(last.filter(|(_, value)| !is_stale(*value)).collect())
     }
 
-    fn range(&self, selector: &MatrixSelector) -> Result<(Matrix, Window), QueryError> {
+    fn range(&self, selector: &MatrixSelector) -> (Matrix, Window) {
         let end = self.moment(&selector.vs);
         let window = Window { start: end - millis(selector.range), end };
         let found = self.storage.select(selector.vs.name.as_deref(), &selector.vs.matchers, window.start, window.end);
         let live = |samples: Vec<Sample>| samples.into_iter().filter(|sample| !is_stale(sample.value)).collect();
         let matrix = found.map(|(labels, samples)| (labels.clone(), live(samples)));
-        Ok((matrix.filter(|(_, samples): &(_, Vec<Sample>)| !samples.is_empty()).collect(), window))
+        (matrix.filter(|(_, samples): &(_, Vec<Sample>)| !samples.is_empty()).collect(), window)
     }
 
     fn call(&self, call: &Call, depth: usize) -> Result<Value, QueryError> {
@@ -134,7 +134,11 @@ impl Moment<'_> {
             "vector" => vec![(Labels::default(), arguments.scalar(0)?)],
             "absent" => {
                 let found = arguments.vector(0)?;
-                if found.is_empty() { vec![(absent(call.args.args.first()), 1.0)] } else { Vector::new() }
+                if found.is_empty() {
+                    vec![(absent(call.args.args.first().map(AsRef::as_ref)), 1.0)]
+                } else {
+                    Vector::new()
+                }
             }
             "histogram_quantile" => histogram::quantiles(arguments.scalar(0)?, &arguments.vector(1)?),
             "abs" => mapped(arguments.vector(0)?, f64::abs)?,
@@ -202,7 +206,7 @@ impl Moment<'_> {
         let Some(Expr::MatrixSelector(selector)) = argument else {
             return Err(QueryError::execution(format!("{name} is supported over a range selector only")));
         };
-        let (matrix, window) = self.range(selector)?;
+        let (matrix, window) = self.range(selector);
         let keeps_name = name == "last_over_time";
         let computed = matrix.into_iter().filter_map(|(labels, samples)| {
             let labels = if keeps_name { labels } else { labels.without_name() };
@@ -230,8 +234,8 @@ fn mapped(vector: Vector, change: impl Fn(f64) -> f64) -> Result<Vector, QueryEr
 }
 
 /// The labels that `absent` can know: those a selector fixes by one equality.
-fn absent(argument: Option<&Box<Expr>>) -> Labels {
-    let matchers = match argument.map(AsRef::as_ref) {
+fn absent(argument: Option<&Expr>) -> Labels {
+    let matchers = match argument {
         Some(Expr::VectorSelector(selector)) => &selector.matchers.matchers,
         _ => return Labels::default(),
     };

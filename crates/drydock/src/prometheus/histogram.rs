@@ -49,7 +49,7 @@ fn quantile(q: f64, mut buckets: Vec<Bucket>) -> f64 {
     let mut merged: Vec<Bucket> = Vec::with_capacity(buckets.len());
     for bucket in buckets {
         match merged.last_mut() {
-            Some(last) if last.bound == bucket.bound => last.count += bucket.count,
+            Some(last) if last.bound.total_cmp(&bucket.bound).is_eq() => last.count += bucket.count,
             _ => merged.push(bucket),
         }
     }
@@ -84,10 +84,8 @@ fn make_monotonic(buckets: &mut [Bucket]) {
     let mut before: Option<f64> = None;
     for bucket in buckets {
         if let Some(before) = before {
-            let equal = {
-                let sum = before.abs() + bucket.count.abs();
-                before == bucket.count || (before - bucket.count).abs() / sum.min(f64::MAX) < SMALL
-            };
+            let sum = (before.abs() + bucket.count.abs()).min(f64::MAX);
+            let equal = (before - bucket.count).abs() < SMALL * sum;
             if equal || bucket.count < before {
                 bucket.count = before;
             }

@@ -77,15 +77,18 @@ pub(super) fn instant(samples: &[Sample], rate: bool) -> Option<f64> {
     }
 }
 
+/// A function of the samples of a range alone.
+pub(super) type OverTime = fn(&[Sample]) -> Option<f64>;
+
 /// `avg_over_time` and its like; `None` if the name is not one of them.
-pub(super) fn over_time(name: &str) -> Option<fn(&[Sample]) -> Option<f64>> {
+pub(super) fn over_time(name: &str) -> Option<OverTime> {
     fn values(samples: &[Sample]) -> impl Iterator<Item = f64> {
         samples.iter().map(|sample| sample.value)
     }
     fn extreme(samples: &[Sample], better: fn(f64, f64) -> bool) -> Option<f64> {
         values(samples).reduce(|best, value| if best.is_nan() || better(value, best) { value } else { best })
     }
-    let function: fn(&[Sample]) -> Option<f64> = match name {
+    let function: OverTime = match name {
         "avg_over_time" => |samples| Some(super::aggregate::sum(values(samples)) / samples.len() as f64),
         "sum_over_time" => |samples| Some(super::aggregate::sum(values(samples))),
         "min_over_time" => |samples| extreme(samples, |value, best| value < best),
@@ -94,10 +97,11 @@ pub(super) fn over_time(name: &str) -> Option<fn(&[Sample]) -> Option<f64>> {
         "last_over_time" => |samples| samples.last().map(|sample| sample.value),
         "present_over_time" => |_| Some(1.0),
         "changes" => |samples| {
-            let differ = |pair: &&[Sample]| {
-                pair[0].value != pair[1].value && !(pair[0].value.is_nan() && pair[1].value.is_nan())
+            // Two NaNs are no change, whatever IEEE 754 says.
+            let same = |one: f64, two: f64| {
+                one.partial_cmp(&two).is_none_or(std::cmp::Ordering::is_eq) && one.is_nan() == two.is_nan()
             };
-            Some(samples.windows(2).filter(differ).count() as f64)
+            Some(samples.windows(2).filter(|pair| !same(pair[0].value, pair[1].value)).count() as f64)
         },
         "resets" => |samples| Some(samples.windows(2).filter(|pair| pair[1].value < pair[0].value).count() as f64),
         _ => return None,

@@ -75,11 +75,6 @@ impl Storage {
         self.count = count;
     }
 
-    /// How many series there are.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
     /// The samples of every matching series in `(after, until]`, stale markers included.
     pub fn select<'s>(
         &'s self,
@@ -127,7 +122,7 @@ mod tests {
         let kept: Vec<_> = storage.select(Some("up"), &all, i64::MIN, i64::MAX).collect();
         assert_eq!(kept[0].1.len(), 11);
         storage.expire(200_000);
-        assert_eq!(storage.len(), 0);
+        assert_eq!(storage.count, 0);
     }
 
     #[test]

@@ -133,9 +133,8 @@ impl Pool {
         let Ok(stream) = self.net.connect(to.address).await else {
             return Err(SendError::NotSent(Box::new(request)));
         };
-        let (mut connection, driver) = match http1::handshake::<_, Body>(TokioIo::new(stream)).await {
-            Ok(parts) => parts,
-            Err(_) => return Err(SendError::NotSent(Box::new(request))),
+        let Ok((mut connection, driver)) = http1::handshake::<_, Body>(TokioIo::new(stream)).await else {
+            return Err(SendError::NotSent(Box::new(request)));
         };
         tokio::spawn(async move {
             if let Err(error) = driver.await {

@@ -1,5 +1,7 @@
 //! The gateway, seen by clients and by those who read statuses.
 
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;

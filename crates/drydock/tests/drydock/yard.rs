@@ -1,5 +1,7 @@
 //! An API server, names and a gateway, with pods that a test sets up by hand: no controllers, no surprises.
 
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -172,12 +174,9 @@ impl Yard {
             "ports": [{"name": "http", "port": 9898}],
         });
         let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
-        match slices.create(&PostParams::default(), &slice).await {
-            Ok(_) => {}
-            Err(_) => {
-                let patch = json!({"endpoints": slice.endpoints});
-                slices.patch(service, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-            }
+        if slices.create(&PostParams::default(), &slice).await.is_err() {
+            let patch = json!({"endpoints": slice.endpoints});
+            slices.patch(service, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
         }
     }
 
@@ -186,16 +185,15 @@ impl Yard {
         // The owner must exist, or the garbage collector takes the pod away.
         let owners: Api<ReplicaSet> = Api::namespaced(self.client.clone(), namespace);
         let owner_name = format!("{app}-h1");
-        let owner = match owners.get_opt(&owner_name).await.unwrap() {
-            Some(owner) => owner,
-            None => {
-                let template = json!({
-                    "metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "main", "image": "echo:1"}]},
-                });
-                let spec = json!({"selector": {"matchLabels": {"app": app}}, "template": template});
-                let owner = json!({"metadata": {"name": owner_name}, "spec": spec});
-                owners.create(&PostParams::default(), &serde_json::from_value(owner).unwrap()).await.unwrap()
-            }
+        let owner = if let Some(owner) = owners.get_opt(&owner_name).await.unwrap() {
+            owner
+        } else {
+            let template = json!({
+                "metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "main", "image": "echo:1"}]},
+            });
+            let spec = json!({"selector": {"matchLabels": {"app": app}}, "template": template});
+            let owner = json!({"metadata": {"name": owner_name}, "spec": spec});
+            owners.create(&PostParams::default(), &serde_json::from_value(owner).unwrap()).await.unwrap()
         };
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let pod = json!({
@@ -303,7 +301,7 @@ fn echo(pod: String, app: String, seen: Seen) -> Router {
             match (parts.next(), parts.next()) {
                 (Some("status"), Some(code)) => status = code.parse().unwrap(),
                 (Some("delay"), Some(seconds)) => {
-                    tokio::time::sleep(Duration::from_secs(seconds.parse().unwrap())).await
+                    tokio::time::sleep(Duration::from_secs(seconds.parse().unwrap())).await;
                 }
                 (Some("metrics"), _) => {
                     let count = seen.lock().unwrap().iter().filter(|line| line.starts_with(&pod)).count();
