@@ -344,11 +344,12 @@ mod tests {
 
     #[test]
     fn laughter_is_bounded() {
-        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
-        for level in 1..9 {
-            let alias = format!("*a{}, ", level - 1).repeat(10);
-            text += &format!("a{level}: &a{level} [{}]\n", alias.trim_end_matches(", "));
-        }
+        let level = |level: usize| {
+            let alias = vec![format!("*a{}", level - 1); 10].join(", ");
+            format!("a{level}: &a{level} [{alias}]")
+        };
+        let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned();
+        let text = std::iter::once(first).chain((1..9).map(level)).collect::<Vec<_>>().join("\n");
         let (_, broken) = read(&text);
         assert!(broken[0].problem.contains("too large"), "{broken:?}");
     }
