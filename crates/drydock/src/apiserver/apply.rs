@@ -7,7 +7,7 @@ use super::merge;
 use super::meta;
 use super::request::{Call, parse_body};
 use super::server::{Answer, Reply, Server};
-use super::write::Ownership;
+use super::write::{Ownership, shape};
 
 impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
@@ -29,16 +29,13 @@ impl Server {
         if meta::name(&applied).is_empty() {
             meta::metadata(&mut applied).insert("name".into(), call.name.clone().into());
         }
-        let warnings = self.shape(call, &mut applied)?;
-        let schema = &call.served.version().schema;
+        let warnings = shape(call, &mut applied)?;
+        let schema = call.served.version().schema();
         let manager = call.field_manager(Operation::Apply);
-        let mut wanted = without_server_fields(Fields::of(schema, &applied, false));
-        if call.served.has("status") {
-            wanted = wanted.restricted("status", call.subresource == "status");
-        }
+        let wanted = call.own_part(Fields::of(schema, &applied, false));
         let time = meta::seconds(self.clock.now());
         let mut state = self.store.lock();
-        let live = match self.live(&state, call) {
+        let live = match call.live(&state) {
             Ok(live) => live,
             Err(error) if !call.subresource.is_empty() => return Err(error),
             Err(_) if !meta::uid(&applied).is_empty() => {
@@ -58,10 +55,7 @@ impl Server {
         let mut managed = Managed::of(&live);
         let mut merged = merge::apply(schema, &live, &applied);
         let (changed, _) = Fields::compare(schema, &live, &merged);
-        let mut changed = without_server_fields(changed);
-        if call.served.has("status") {
-            changed = changed.restricted("status", call.subresource == "status");
-        }
+        let changed = call.own_part(changed);
         if call.params.flag("force") {
             managed.take(&changed, &manager);
         } else if let Some(conflict) = managed.conflicts(&changed, &manager) {
@@ -76,6 +70,12 @@ impl Server {
 }
 
 impl Call {
+    /// The fields that can be owned through this endpoint: status has one of its own.
+    pub(crate) fn own_part(&self, fields: Fields) -> Fields {
+        let fields = without_server_fields(fields);
+        if self.served.has("status") { fields.restricted("status", self.subresource == "status") } else { fields }
+    }
+
     /// Whom the fields written by this request belong to.
     pub(crate) fn field_manager(&self, operation: Operation) -> Manager {
         Manager {

@@ -151,6 +151,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 ("Object", ".involvedObject.name"),
                 ("Message", ".message"),
             ],
+            check: event,
             ..PLAIN
         },
     ),
@@ -205,6 +206,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
             },
             check: containers_have_images,
+            check_update: pod_spec_stays,
             grace: Some(pod_grace),
             ..PLAIN
         },
@@ -242,7 +244,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     (
         "services",
         Behaviour {
-            name: NameRule::Label1035,
+            name: NameRule::Label,
             selectable: &["spec.clusterIP", "spec.type"],
             columns: &[("Type", ".spec.type"), ("Cluster-IP", ".spec.clusterIP")],
             prepare: allocate_address,
@@ -321,6 +323,39 @@ fn containers(list: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         if meta::text(container, "/image").is_empty() {
             causes.push(Cause::required(format!("{path}[{at}].image"), ""));
         }
+    }
+}
+
+/// A pod runs what it was made for; only its images and the ways to end it can change.
+fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let fixed = |pod: &Value| {
+        let mut spec = pod.get("spec").cloned().unwrap_or_default();
+        let members = meta::members(&mut spec);
+        for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"] {
+            members.shift_remove(field);
+        }
+        for list in ["containers", "initContainers"] {
+            for container in members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                meta::members(container).shift_remove("image");
+            }
+        }
+        spec
+    };
+    if fixed(old) != fixed(new) {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+                   `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+                   `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+/// An event lives where the object it is about lives; cluster-wide objects have theirs in `default`.
+fn event(object: &Value, causes: &mut Vec<Cause>) {
+    let involved = meta::text(object, "/involvedObject/namespace");
+    let wrong =
+        if involved.is_empty() { meta::namespace(object) != "default" } else { involved != meta::namespace(object) };
+    if wrong {
+        causes.push(Cause::invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace"));
     }
 }
 

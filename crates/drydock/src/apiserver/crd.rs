@@ -1,15 +1,16 @@
 //! Custom resource definitions: how a resource comes to be at run time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use kube_cel::CompiledSchema;
 use serde_json::{Value, json};
 
 use super::builtin::CUSTOM;
 use super::error::Cause;
 use super::meta;
-use super::registry::{Resource, ScalePaths, Version, resource_id};
+use super::registry::{Resource, ScalePaths, Shape, Version, resource_id};
 use super::schema::Schema;
 use super::server::Server;
 use super::store::{Change, Id, State};
@@ -23,7 +24,24 @@ const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", 
 
 /// The definitions of the Gateway API, which every drydock cluster has.
 pub(crate) fn gateway_api() -> Vec<Value> {
-    serde_json::from_str(include_str!("../schema/gateway.json")).unwrap_or_default()
+    static PARSED: LazyLock<Vec<Value>> =
+        LazyLock::new(|| serde_json::from_str(include_str!("../schema/gateway.json")).unwrap_or_default());
+    PARSED.clone()
+}
+
+/// A schema made ready for use. CEL rules are slow to compile and tests start many clusters, so every distinct schema is
+/// compiled once per process.
+pub(crate) struct Compiled {
+    pub(crate) schema: Schema,
+    pub(crate) rules: CompiledSchema,
+}
+
+fn compile(schema: &Value) -> Arc<Compiled> {
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Compiled>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let make =
+        || Arc::new(Compiled { schema: Schema::of_custom_resource(schema), rules: kube_cel::compile_schema(schema) });
+    known.entry(schema.to_string()).or_insert_with(make).clone()
 }
 
 /// Completes a new definition. Names are accepted and established at once: there is no one to compete with.
@@ -50,10 +68,10 @@ pub(crate) fn prepare_update(definition: &mut Value, _: &Value) {
     let stored = stored_version(definition).map(str::to_owned);
     let status = meta::child(definition, "status");
     meta::set(status, "acceptedNames", names);
-    if let (Some(stored), Some(Value::Array(versions))) = (stored, status.get_mut("storedVersions")) {
-        if !versions.iter().any(|version| *version == stored.as_str()) {
-            versions.push(stored.into());
-        }
+    if let (Some(stored), Some(Value::Array(versions))) = (stored, status.get_mut("storedVersions"))
+        && !versions.iter().any(|version| *version == stored.as_str())
+    {
+        versions.push(stored.into());
     }
 }
 
@@ -86,8 +104,7 @@ pub(crate) fn check(definition: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("metadata.name", &json!(name), "must be spec.names.plural+\".\"+spec.group"));
     }
     if versions(definition).iter().filter(|version| flag(version, "storage")).count() != 1 {
-        let found = definition.pointer("/spec/versions").cloned().unwrap_or_default();
-        causes.push(Cause::invalid("spec.versions", &found, "must have exactly one version marked as storage version"));
+        causes.push(Cause::invalid_unshown("spec.versions", "must have exactly one version marked as storage version"));
     }
     if flag(&definition["spec"], "preserveUnknownFields") {
         causes.push(Cause::invalid("spec.preserveUnknownFields", &json!(true), "must be false"));
@@ -101,12 +118,8 @@ pub(crate) fn check(definition: &Value, causes: &mut Vec<Cause>) {
                     causes.push(Cause::invalid(format!("{path}.type"), &schema["type"], "must be object at the root"));
                 }
                 check_structure(schema, &path, causes);
-                for error in kube_cel::compile_schema(schema).compilation_errors() {
-                    causes.push(Cause::invalid(
-                        format!("{path}.x-kubernetes-validations"),
-                        &json!({}),
-                        &error.to_string(),
-                    ));
+                for error in compile(schema).rules.compilation_errors() {
+                    causes.push(Cause::invalid_unshown(format!("{path}.x-kubernetes-validations"), &error.to_string()));
                 }
             }
         }
@@ -192,8 +205,7 @@ fn version(version: &Value) -> Version {
         name: meta::text(version, "/name").to_owned(),
         served: flag(version, "served"),
         storage: flag(version, "storage"),
-        schema: Schema::of_custom_resource(schema),
-        rules: Some(kube_cel::compile_schema(schema)),
+        shape: Shape::Custom(compile(schema)),
         subresources,
         scale,
         columns: version.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default(),

@@ -58,7 +58,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.HostPathVolumeSource", |it| put(it, "type", json!(""))),
     ("core.v1.Namespace", |it| put(it, "status", json!({"phase": "Active"}))),
     ("core.v1.ObjectFieldSelector", |it| put(it, "apiVersion", json!("v1"))),
-    ("core.v1.Pod", |it| put(it, "status", json!({"phase": "Pending"}))),
+    ("core.v1.Pod", pod),
     ("core.v1.PodSpec", |it| {
         put(it, "restartPolicy", json!("Always"));
         put(it, "terminationGracePeriodSeconds", json!(30));
@@ -78,16 +78,6 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "failureThreshold", json!(3));
     }),
     ("core.v1.ProjectedVolumeSource", |it| put(it, "defaultMode", json!(420))),
-    ("core.v1.ResourceRequirements", |it| {
-        // A limit is also the request when none is given.
-        let Some(limits) = it.get("limits").and_then(Value::as_object).cloned() else { return };
-        let requests = it.entry("requests").or_insert_with(|| json!({}));
-        for (name, limit) in limits {
-            if let Some(requests) = requests.as_object_mut() {
-                requests.entry(name).or_insert(limit);
-            }
-        }
-    }),
     ("core.v1.Secret", |it| put(it, "type", json!("Opaque"))),
     ("core.v1.SecretVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Service", |it| put(it, "status", json!({"loadBalancer": {}}))),
@@ -124,6 +114,26 @@ const DEFAULTS: &[(&str, Fill)] = &[
 pub(crate) fn fill(name: &str, members: &mut Members) {
     if let Ok(at) = DEFAULTS.binary_search_by(|(known, _)| (*known).cmp(name)) {
         (DEFAULTS[at].1)(members);
+    }
+}
+
+/// What holds for pods but not for the templates they are made from.
+fn pod(it: &mut Members) {
+    put(it, "status", json!({"phase": "Pending"}));
+    let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
+    put(spec, "enableServiceLinks", json!(true));
+    for list in ["containers", "initContainers"] {
+        let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };
+        for resources in containers.iter_mut().filter_map(|container| container.get_mut("resources")?.as_object_mut()) {
+            // A limit is also the request when none is given.
+            let Some(Value::Object(limits)) = resources.get("limits").cloned() else { continue };
+            let requests = resources.entry("requests").or_insert_with(|| json!({}));
+            for (name, limit) in limits {
+                if let Value::Object(requests) = requests {
+                    requests.entry(name).or_insert(limit);
+                }
+            }
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Server {
     pub(crate) fn delete(&self, call: &Call) -> Result<Answer> {
         let options = DeleteOptions::of(call)?;
         let mut state = self.store.lock();
-        let live = self.live(&state, call)?;
+        let live = call.live(&state)?;
         let resource = &call.served.resource;
         options.preconditions.check(resource, &live)?;
         if call.dry_run() || !options.dry_run.is_empty() {

@@ -18,12 +18,12 @@ pub(crate) struct Cause {
 impl Cause {
     /// A value that breaks a rule.
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        let shown = match value {
-            Value::Object(_) => "\"object\"".to_owned(),
-            Value::Array(_) => "\"array\"".to_owned(),
-            other => other.to_string(),
-        };
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {shown}: {why}"), field: field.into() }
+        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {value}: {why}"), field: field.into() }
+    }
+
+    /// A value that breaks a rule and is too big to be shown.
+    pub(crate) fn invalid_unshown(field: impl Into<String>, why: &str) -> Self {
+        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: field.into() }
     }
 
     /// A value of the wrong JSON type; the type stands where the value would.
@@ -43,7 +43,8 @@ impl Cause {
 
     /// A value outside an enumeration.
     pub(crate) fn unsupported(field: &str, value: &Value, allowed: &[Value]) -> Self {
-        let allowed: Vec<_> = allowed.iter().map(Value::to_string).collect();
+        let quoted = |value: &Value| value.as_str().map_or_else(|| format!("\"{value}\""), |text| format!("{text:?}"));
+        let allowed: Vec<_> = allowed.iter().map(quoted).collect();
         Self {
             reason: "FieldValueNotSupported",
             message: format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")),

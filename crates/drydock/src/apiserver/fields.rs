@@ -3,7 +3,7 @@
 //! A set is a tree in the form Kubernetes writes it (`FieldsV1`): steps are `f:name` for members, `k:{...}` for items of
 //! associative lists and `v:...` for items of sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -90,7 +90,7 @@ impl Fields {
             return (changed, removed);
         }
         let before: BTreeMap<_, _> = parts(schema, old).into_iter().map(|(step, _, part)| (step, part)).collect();
-        let mut after = BTreeMap::new();
+        let mut after = BTreeSet::new();
         for (step, schema, part) in parts(schema, new) {
             let Some(schema) = schema else { continue };
             let (changes, removals) = match before.get(&step) {
@@ -99,10 +99,10 @@ impl Fields {
             };
             changed.add(step.clone(), changes);
             removed.add(step.clone(), removals);
-            after.insert(step, ());
+            after.insert(step);
         }
         for (step, schema, part) in parts(schema, old) {
-            if let (Some(schema), false) = (schema, after.contains_key(&step)) {
+            if let (Some(schema), false) = (schema, after.contains(&step)) {
                 let gone = Self { member: true, ..Self::of(schema, part, true) };
                 removed.add(step, gone);
             }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::error::{ApiError, Cause};
 use super::fields::Fields;
 use super::meta;
-use super::schema::Schema;
 
 /// How a manager came to its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,17 +95,15 @@ impl Managed {
     }
 
     /// Records a write that was no apply: changed fields belong to the writer, removed ones to nobody.
-    pub(crate) fn record(&mut self, schema: &Schema, old: &Value, new: &Value, manager: &Manager, time: &str) {
-        let (changed, removed) = Fields::compare(schema, old, new);
-        let (changed, removed) = (without_server_fields(changed), without_server_fields(removed));
+    pub(crate) fn record(&mut self, changed: &Fields, removed: &Fields, manager: &Manager, time: &str) {
         if changed.is_empty() && removed.is_empty() {
             return;
         }
         for entry in &mut self.0 {
-            entry.fields = entry.fields.without(&removed);
+            entry.fields = entry.fields.without(removed);
         }
-        self.take(&changed, manager);
-        let own = self.fields(manager).union(&changed);
+        self.take(changed, manager);
+        let own = self.fields(manager).union(changed);
         self.set(manager, own, time);
     }
 

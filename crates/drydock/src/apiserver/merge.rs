@@ -106,10 +106,10 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         }
     }
     for (name, order) in patch {
-        if let (Some(list), Some(order)) = (name.strip_prefix(ORDER), order.as_array()) {
-            if let (Some(Value::Array(items)), Some(schema)) = (members.get_mut(list), schema.member(list)) {
-                reorder(schema, items, order);
-            }
+        if let (Some(list), Some(order)) = (name.strip_prefix(ORDER), order.as_array())
+            && let (Some(Value::Array(items)), Some(schema)) = (members.get_mut(list), schema.member(list))
+        {
+            reorder(schema, items, order);
         }
     }
     Ok(())

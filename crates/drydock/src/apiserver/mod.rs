@@ -66,8 +66,9 @@ pub struct User(pub String);
 
 impl ApiServer {
     /// Starts a server with the namespaces and CRDs every drydock cluster has. Must be called inside a tokio runtime.
+    #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
     pub fn start(clock: Clock, seed: Seed) -> Self {
-        Self(Server::start(clock, seed))
+        Self(Server::start(clock, &seed))
     }
 
     /// A client in this process.

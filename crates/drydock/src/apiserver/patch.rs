@@ -19,8 +19,8 @@ impl Server {
             return self.apply(call);
         }
         let mut state = self.store.lock();
-        let live = self.live(&state, call)?;
-        let new = patched(call, &live, &call.served.version().schema)?;
+        let live = call.live(&state)?;
+        let new = patched(call, &live, call.served.version().schema())?;
         let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }
@@ -34,11 +34,9 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         "application/json-patch+json" => {
             let patch: json_patch::Patch = serde_json::from_slice(&call.body)
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-            json_patch::patch(&mut object, &patch).map_err(|error| {
-                ApiError::unprocessable(format!(
-                    "the server rejected our request due to an error in our request: {error}"
-                ))
-            })?;
+            // The real server does not say which operation failed either.
+            let refused = |_| ApiError::unprocessable("the server rejected our request due to an error in our request");
+            json_patch::patch(&mut object, &patch).map_err(refused)?;
         }
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
             merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;

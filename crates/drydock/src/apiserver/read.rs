@@ -21,18 +21,11 @@ struct Token {
 }
 
 impl Server {
-    /// The current state of an object.
-    pub(crate) fn live(&self, state: &State, call: &Call) -> Result<Arc<Value>> {
-        let resource = &call.served.resource;
-        let found = state.get(&resource.id, &call.key()).cloned();
-        found.ok_or_else(|| ApiError::not_found(resource, &call.name))
-    }
-
     /// `get`.
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
         at_most(call.params.number("resourceVersion")?, &state)?;
-        Ok(Answer::Object(200, self.live(&state, call)?))
+        Ok(Answer::Object(200, call.live(&state)?))
     }
 
     /// `list`.
@@ -82,6 +75,15 @@ impl Server {
             }
         }
         Ok(Answer::List(page, metadata))
+    }
+}
+
+impl Call {
+    /// The current state of the object the request names.
+    pub(crate) fn live(&self, state: &State) -> Result<Arc<Value>> {
+        let resource = &self.served.resource;
+        let found = state.get(&resource.id, &self.key()).cloned();
+        found.ok_or_else(|| ApiError::not_found(resource, &self.name))
     }
 }
 

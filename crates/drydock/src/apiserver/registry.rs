@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::builtin::{self, Behaviour};
+use super::crd::Compiled;
 use super::schema::Schema;
 
 /// One resource, in all its versions.
@@ -38,9 +39,7 @@ pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) served: bool,
     pub(crate) storage: bool,
-    pub(crate) schema: Schema,
-    /// The CEL rules of a CRD's schema.
-    pub(crate) rules: Option<CompiledSchema>,
+    pub(crate) shape: Shape,
     /// Sub-resources with their verbs.
     pub(crate) subresources: BTreeMap<String, Vec<String>>,
     /// Where the scale sub-resource finds its numbers.
@@ -49,6 +48,31 @@ pub(crate) struct Version {
     pub(crate) columns: Vec<Value>,
     /// Fields a field selector may name, beyond those of every resource.
     pub(crate) selectable: Vec<String>,
+}
+
+/// What objects of a version look like.
+pub(crate) enum Shape {
+    /// A type of the generated tables.
+    Builtin(Box<Schema>),
+    /// What a CRD says, with its CEL rules.
+    Custom(Arc<Compiled>),
+}
+
+impl Version {
+    pub(crate) fn schema(&self) -> &Schema {
+        match &self.shape {
+            Shape::Builtin(schema) => schema,
+            Shape::Custom(compiled) => &compiled.schema,
+        }
+    }
+
+    /// The CEL rules of a CRD's schema.
+    pub(crate) fn rules(&self) -> Option<&CompiledSchema> {
+        match &self.shape {
+            Shape::Builtin(_) => None,
+            Shape::Custom(compiled) => Some(&compiled.rules),
+        }
+    }
 }
 
 /// JSON pointers into an object that can be scaled.
@@ -142,8 +166,7 @@ impl Registry {
                 name: row.version,
                 served: true,
                 storage: true,
-                schema: Schema::named(&row.r#type),
-                rules: None,
+                shape: Shape::Builtin(Box::new(Schema::named(&row.r#type))),
                 subresources: row.subresources,
                 scale,
                 columns: Vec::new(),

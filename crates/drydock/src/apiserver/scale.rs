@@ -16,7 +16,7 @@ use super::write::Ownership;
 pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
     let paths = call.served.version().scale.clone().ok_or_else(ApiError::no_route)?;
     let mut state = server.store.lock();
-    let live = server.live(&state, call)?;
+    let live = call.live(&state)?;
     let shown = show(&paths, &live);
     let wanted = match call.verb {
         "get" => return Ok(Answer::Plain(200, shown).into()),

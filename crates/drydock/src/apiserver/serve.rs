@@ -10,20 +10,18 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::server::Server;
 
-/// Binds the address and accepts connections until the server is dropped. The tasks hold it weakly, so an open
-/// connection does not keep a cluster alive that nobody owns any more.
+/// Binds the address and accepts connections until the server is dropped. The tasks hold it weakly: an open connection
+/// does not keep a cluster alive that nobody owns any more.
 pub(crate) async fn serve(server: &Arc<Server>, address: SocketAddr) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let bound = listener.local_addr()?;
+    let stop = server.stop.token().clone();
     let server = Arc::downgrade(server);
-    tokio::spawn(async move {
+    tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            if server.strong_count() == 0 {
-                return;
-            }
-            tokio::spawn(connection(server.clone(), stream));
+            tokio::spawn(stop.clone().run_until_cancelled_owned(connection(server.clone(), stream)));
         }
-    });
+    }));
     Ok(bound)
 }
 

@@ -9,6 +9,7 @@ use http::{Method, Request as HttpRequest, Response, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::BoxError;
 
 use super::error::{ApiError, Result};
@@ -39,6 +40,8 @@ pub(crate) struct Server {
     hooks: Mutex<Vec<Hook>>,
     /// Feeds the garbage collector, which ends when this is dropped.
     changes: mpsc::UnboundedSender<Arc<Change>>,
+    /// Ends the tasks that serve TCP clients when this is dropped.
+    pub(crate) stop: DropGuard,
 }
 
 /// Who writes, for the commit hooks.
@@ -74,7 +77,7 @@ impl From<Answer> for Reply {
 }
 
 impl Server {
-    pub(crate) fn start(clock: Clock, seed: Seed) -> Arc<Self> {
+    pub(crate) fn start(clock: Clock, seed: &Seed) -> Arc<Self> {
         let registry = Registry::builtin().unwrap_or_default();
         let (changes, committed) = mpsc::unbounded_channel();
         let server = Arc::new(Self {
@@ -85,6 +88,7 @@ impl Server {
             log: RequestLog::default(),
             hooks: Mutex::default(),
             changes,
+            stop: CancellationToken::new().drop_guard(),
         });
         tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
         for namespace in NAMESPACES {
@@ -252,7 +256,7 @@ impl Server {
         let (code, value) = match reply.answer {
             Answer::Plain(code, value) => (code, value),
             Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
-            Answer::List(items, metadata) => (200, view.list(&items, metadata, self.clock.now())),
+            Answer::List(items, metadata) => (200, view.list(&items, &metadata, self.clock.now())),
             Answer::Watch(events) => {
                 let frames = events.map(|event| {
                     let mut line = event.to_string();
@@ -299,7 +303,9 @@ impl Server {
                 revision: change.revision,
                 time: self.clock.now(),
             };
-            hooks.iter().for_each(|hook| hook(&commit));
+            for hook in &hooks {
+                hook(&commit);
+            }
         }
     }
 }

@@ -42,7 +42,7 @@ fn bind(server: &Server, call: &Call) -> Result<Reply> {
     let binding = call.object()?;
     let node = meta::text(&binding, "/target/name");
     let mut state = server.store.lock();
-    let live = server.live(&state, call)?;
+    let live = call.live(&state)?;
     let resource = &call.served.resource;
     let uid = meta::uid(&binding);
     if !uid.is_empty() && uid != meta::uid(&live) {
@@ -88,7 +88,7 @@ fn evict(server: &Server, call: &Call) -> Result<Reply> {
         None => DeleteOptions::default(),
     };
     let mut state = server.store.lock();
-    let live = server.live(&state, call)?;
+    let live = call.live(&state)?;
     if !call.dry_run() {
         server.delete_object(&mut state, call.author(), &call.served.resource, call.id(), &live, &options);
     }

@@ -11,7 +11,7 @@ use super::registry::Served;
 use super::view::partial;
 
 /// The objects as a `meta.k8s.io/v1` Table.
-pub(crate) fn table(served: &Served, items: &[&Value], metadata: Value, now: Timestamp) -> Value {
+pub(crate) fn table(served: &Served, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
     let name = json!({"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0});
     let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "priority": 0});
     let declared = &served.version().columns;

@@ -8,6 +8,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::error::Cause;
+use super::meta;
 use super::schema::{Kind, ListType, Schema, join};
 
 /// What a name must look like.
@@ -17,8 +18,6 @@ pub(crate) enum NameRule {
     Subdomain,
     /// A DNS label: no dots.
     Label,
-    /// A DNS label that starts with a letter.
-    Label1035,
 }
 
 /// How strictly missing fields are taken.
@@ -247,9 +246,6 @@ fn type_name(value: &Value) -> &'static str {
 const LABEL_TEXT: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035_TEXT: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -262,7 +258,6 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     let (limit, right, text) = match rule {
         NameRule::Subdomain => (253, name.split('.').all(is_label), SUBDOMAIN_TEXT),
         NameRule::Label => (63, is_label(name), LABEL_TEXT),
-        NameRule::Label1035 => (63, is_label(name) && !name.starts_with(|c: char| c.is_ascii_digit()), LABEL_1035_TEXT),
     };
     let value = Value::from(name);
     if name.len() > limit {
@@ -290,6 +285,22 @@ pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>
         if value.as_str().is_some_and(|text| !is_word(text)) {
             causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
         }
+    }
+}
+
+/// What is wrong with a list of owners. Their fields are checked by the schema.
+pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool).unwrap_or(false);
+    let controllers: Vec<_> = owners.into_iter().flatten().filter(is_controller).collect();
+    if let [first, second, ..] = controllers.as_slice() {
+        let show = |owner: &Value| format!("{}/{}", meta::text(owner, "/kind"), meta::text(owner, "/name"));
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            show(first),
+            show(second)
+        );
+        causes.push(Cause::invalid_unshown("metadata.ownerReferences", &why));
     }
 }
 

@@ -58,12 +58,12 @@ impl View {
         match self.form {
             Form::Full => self.versioned(object),
             Form::Metadata => partial(object),
-            Form::Table => self.table(&[object], json!({}), now),
+            Form::Table => self.table(&[object], &json!({}), now),
         }
     }
 
     /// A list.
-    pub(crate) fn list(&self, items: &[Arc<Value>], metadata: Value, now: Timestamp) -> Value {
+    pub(crate) fn list(&self, items: &[Arc<Value>], metadata: &Value, now: Timestamp) -> Value {
         let resource = &self.served.resource;
         match self.form {
             Form::Full => {
@@ -97,10 +97,10 @@ impl View {
 
     fn versioned(&self, object: &Value) -> Value {
         let mut object = object.clone();
-        if let Some(version) = object.get_mut("apiVersion") {
-            if *version != self.api_version.as_str() {
-                *version = self.api_version.clone().into();
-            }
+        if let Some(version) = object.get_mut("apiVersion")
+            && *version != self.api_version.as_str()
+        {
+            *version = self.api_version.clone().into();
         }
         object
     }
@@ -115,7 +115,7 @@ impl View {
         Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
     }
 
-    fn table(&self, items: &[&Value], metadata: Value, now: Timestamp) -> Value {
+    fn table(&self, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
         super::table::table(&self.served, items, metadata, now)
     }
 }

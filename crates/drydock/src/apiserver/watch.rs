@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::error::{ApiError, Result};
@@ -193,5 +193,5 @@ fn too_old(asked: u64, compacted: u64) -> Value {
 }
 
 fn event(kind: &str, object: Value) -> Value {
-    json!({"type": kind, "object": object})
+    Value::Object(Map::from_iter([("type".to_owned(), kind.into()), ("object".to_owned(), object)]))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Cause, Result};
+use super::fields::Fields;
 use super::managed::{Managed, Operation};
 use super::meta;
 use super::registry::api_version;
@@ -46,7 +47,7 @@ impl Server {
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
         let object = call.object()?;
         let mut state = self.store.lock();
-        let live = match self.live(&state, call) {
+        let live = match call.live(&state) {
             Ok(live) => live,
             Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
                 let written = self.insert(&mut state, call, object, Ownership::Written)?;
@@ -68,7 +69,7 @@ impl Server {
     ) -> Result<Written> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
-        let warnings = self.shape(call, &mut object)?;
+        let warnings = shape(call, &mut object)?;
         if !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -92,14 +93,14 @@ impl Server {
         if call.served.has("status") && !behaviour.status_on_create {
             meta::members(&mut object).shift_remove("status");
         }
-        call.served.version().schema.fill(&mut object);
+        call.served.version().schema().fill(&mut object);
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        self.check(call, &object, None)?;
+        check(call, &object, None)?;
         if state.get(&resource.id, &key).is_some() {
             return Err(ApiError::already_exists(resource, &key.name));
         }
         self.own(call, &json!({}), &mut object, Managed::default(), ownership);
-        self.stamp_version(call, &mut object);
+        stamp_version(call, &mut object);
         if call.dry_run() {
             return Ok(Written { object: Arc::new(object), warnings });
         }
@@ -117,18 +118,18 @@ impl Server {
         ownership: Ownership,
     ) -> Result<Written> {
         let resource = &call.served.resource;
-        let warnings = self.shape(call, &mut new)?;
-        self.check_identity(call, live, &new)?;
-        self.restore(call, live, &mut new);
-        call.served.version().schema.fill(&mut new);
+        let warnings = shape(call, &mut new)?;
+        check_identity(call, live, &new)?;
+        restore(call, live, &mut new);
+        call.served.version().schema().fill(&mut new);
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
-        self.check(call, &new, Some(live))?;
+        check(call, &new, Some(live))?;
         self.own(call, live, &mut new, Managed::of(live), ownership);
-        self.stamp_version(call, &mut new);
+        stamp_version(call, &mut new);
         if new == **live {
             return Ok(Written { object: live.clone(), warnings });
         }
@@ -150,75 +151,13 @@ impl Server {
         match ownership {
             Ownership::Applied(applied) => managed = applied,
             Ownership::Written => {
-                let schema = &call.served.version().schema;
+                let (changed, removed) = Fields::compare(call.served.version().schema(), old, new);
+                let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 let time = meta::seconds(self.clock.now());
-                managed.record(schema, old, new, &call.field_manager(Operation::Update), &time);
+                managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
             }
         }
         managed.write_to(new);
-    }
-
-    /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
-    pub(crate) fn shape(&self, call: &Call, object: &mut Value) -> Result<Vec<String>> {
-        let resource = &call.served.resource;
-        let expected = call.served.api_version();
-        let sent = meta::text(object, "/apiVersion");
-        if !sent.is_empty() && sent != expected {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({sent}) does not match the expected API version ({expected})"
-            )));
-        }
-        let kind = meta::text(object, "/kind");
-        if !kind.is_empty() && kind != resource.kind {
-            return Err(ApiError::bad_request(format!(
-                "the kind in the data ({kind}) does not match the expected kind ({})",
-                resource.kind
-            )));
-        }
-        let members = meta::members(object);
-        members.insert("apiVersion".into(), expected.into());
-        members.insert("kind".into(), resource.kind.clone().into());
-        let schema = &call.served.version().schema;
-        if !resource.custom {
-            schema.drop_nulls(object);
-        }
-        let mut dropped = Vec::new();
-        schema.prune(object, "", &mut dropped);
-        let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
-        match call.params.get("fieldValidation") {
-            "Strict" if !unknown.is_empty() => Err(ApiError::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
-                unknown.join(", "),
-                kind = resource.kind,
-                version = call.served.version().name,
-            ))),
-            "Ignore" => Ok(Vec::new()),
-            _ => Ok(unknown),
-        }
-    }
-
-    /// All rules an object must obey.
-    fn check(&self, call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
-        let resource = &call.served.resource;
-        let version = call.served.version();
-        let mut causes = Vec::new();
-        if old.is_none() {
-            causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
-        }
-        validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
-        let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
-        validate::validate(&version.schema, object, "", strictness, &mut causes);
-        // Rules over values make no sense on an object of the wrong shape.
-        if causes.is_empty() {
-            (resource.behaviour.check)(object, &mut causes);
-            if let Some(old) = old {
-                (resource.behaviour.check_update)(old, object, &mut causes);
-            }
-            if let Some(rules) = &version.rules {
-                causes.extend(cel_causes(rules, object, old));
-            }
-        }
-        if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
     }
 
     /// The namespace must exist, and not be on its way out.
@@ -275,68 +214,132 @@ impl Server {
         }
         Ok(key.name)
     }
+}
 
-    /// An update must mean the object that is there.
-    fn check_identity(&self, call: &Call, live: &Value, new: &Value) -> Result<()> {
-        let resource = &call.served.resource;
-        let name = meta::name(live);
-        let sent = meta::name(new);
-        if sent != name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({sent}) does not match the name on the URL ({name})"
-            )));
-        }
-        if !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        let (uid, live_uid) = (meta::uid(new), meta::uid(live));
-        if !uid.is_empty() && uid != live_uid {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
-            return Err(ApiError::conflict(resource, name, &why));
-        }
-        let version = meta::field(new, "resourceVersion");
-        if !version.is_empty() && version != meta::field(live, "resourceVersion") {
-            return Err(ApiError::modified(resource, name));
-        }
-        Ok(())
+/// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
+pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
+    let resource = &call.served.resource;
+    let expected = call.served.api_version();
+    let sent = meta::text(object, "/apiVersion");
+    if !sent.is_empty() && sent != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({sent}) does not match the expected API version ({expected})"
+        )));
     }
+    let kind = meta::text(object, "/kind");
+    if !kind.is_empty() && kind != resource.kind {
+        return Err(ApiError::bad_request(format!(
+            "the kind in the data ({kind}) does not match the expected kind ({})",
+            resource.kind
+        )));
+    }
+    let members = meta::members(object);
+    members.insert("apiVersion".into(), expected.into());
+    members.insert("kind".into(), resource.kind.clone().into());
+    let schema = call.served.version().schema();
+    if !resource.custom {
+        schema.drop_nulls(object);
+    }
+    let mut dropped = Vec::new();
+    schema.prune(object, "", &mut dropped);
+    let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
+    match call.params.get("fieldValidation") {
+        "Strict" if !unknown.is_empty() => Err(ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+            unknown.join(", "),
+            kind = resource.kind,
+            version = call.served.version().name,
+        ))),
+        "Ignore" => Ok(Vec::new()),
+        _ => Ok(unknown),
+    }
+}
 
-    /// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
-    fn restore(&self, call: &Call, live: &Value, new: &mut Value) {
-        if call.subresource == "status" {
-            let status = new.get("status").cloned();
-            *new = live.clone();
-            meta::set(meta::members(new), "status", status);
-            return;
+/// All rules an object must obey.
+fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
+    let resource = &call.served.resource;
+    let version = call.served.version();
+    let mut causes = Vec::new();
+    if old.is_none() {
+        causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
+    }
+    validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
+    validate::owners(object, &mut causes);
+    let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
+    validate::validate(version.schema(), object, "", strictness, &mut causes);
+    // Rules over values make no sense on an object of the wrong shape.
+    if causes.is_empty() {
+        (resource.behaviour.check)(object, &mut causes);
+        if let Some(old) = old {
+            (resource.behaviour.check_update)(old, object, &mut causes);
         }
-        let metadata = meta::metadata(new);
-        for field in [
-            "namespace",
-            "uid",
-            "resourceVersion",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "generateName",
-        ] {
-            meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
-        }
-        metadata.shift_remove("selfLink");
-        if call.served.has("status") {
-            meta::set(meta::members(new), "status", live.get("status").cloned());
+        if let Some(rules) = version.rules() {
+            causes.extend(cel_causes(rules, object, old));
         }
     }
+    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+}
 
-    /// Objects are stored in one version, whichever they came in.
-    fn stamp_version(&self, call: &Call, object: &mut Value) {
-        let resource = &call.served.resource;
-        if let Some(storage) = resource.storage() {
-            let version = api_version(&resource.group, &storage.name);
-            meta::members(object).insert("apiVersion".into(), version.into());
-        }
+/// An update must mean the object that is there.
+fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
+    let resource = &call.served.resource;
+    let name = meta::name(live);
+    let sent = meta::name(new);
+    if sent != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({sent}) does not match the name on the URL ({name})"
+        )));
+    }
+    if !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let (uid, live_uid) = (meta::uid(new), meta::uid(live));
+    if !uid.is_empty() && uid != live_uid {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
+        return Err(ApiError::conflict(resource, name, &why));
+    }
+    let version = meta::field(new, "resourceVersion");
+    if !version.is_empty() && version != meta::field(live, "resourceVersion") {
+        return Err(ApiError::modified(resource, name));
+    }
+    Ok(())
+}
+
+/// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
+fn restore(call: &Call, live: &Value, new: &mut Value) {
+    if call.subresource == "status" {
+        let status = new.get("status").cloned();
+        *new = live.clone();
+        meta::set(meta::members(new), "status", status);
+        return;
+    }
+    let metadata = meta::metadata(new);
+    for field in [
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+    ] {
+        meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
+    }
+    metadata.shift_remove("selfLink");
+    if call.served.has("status") {
+        meta::set(meta::members(new), "status", live.get("status").cloned());
+    }
+}
+
+/// Objects are stored in one version, whichever they came in.
+fn stamp_version(call: &Call, object: &mut Value) {
+    let resource = &call.served.resource;
+    if let Some(storage) = resource.storage() {
+        let version = api_version(&resource.group, &storage.name);
+        meta::members(object).insert("apiVersion".into(), version.into());
     }
 }
 
@@ -377,7 +380,9 @@ fn cel_cause(error: &kube_cel::ValidationError, object: &Value) -> Cause {
     match error.reason.as_deref() {
         Some("FieldValueForbidden") => Cause::forbidden(&error.field_path, &error.message),
         Some("FieldValueRequired") => Cause::required(&error.field_path, &error.message),
-        _ if value.is_null() => Cause::invalid(&error.field_path, &json!({}), &error.message),
+        _ if value.is_null() || value.is_object() || value.is_array() => {
+            Cause::invalid_unshown(&error.field_path, &error.message)
+        }
         _ => Cause::invalid(&error.field_path, value, &error.message),
     }
 }
