@@ -37,7 +37,7 @@ Examples:
 enum Command {
     Demo(demo::Options),
     Drydock(drydock::Options),
-    Operator(operator::Flags),
+    Operator(Box<operator::Flags>),
     Loadtester(loadtester::Flags),
     Lint(lint::Options),
     Generate(generate::Options),
@@ -79,7 +79,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Command::Generate(options) => generate::run(&options, Cli::command()),
         Command::Demo(options) => runtime()?.block_on(demo::run(options)),
         Command::Drydock(options) => runtime()?.block_on(drydock::run(options)),
-        Command::Operator(flags) => runtime()?.block_on(operator::run(flags, &given("operator"))),
+        Command::Operator(flags) => runtime()?.block_on(operator::run(*flags, &given("operator"))),
         Command::Loadtester(flags) => runtime()?.block_on(loadtester::run(flags)),
     }
 }

@@ -1,6 +1,7 @@
 //! How commands speak to people: colours only where a terminal shows them, errors with their causes.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 /// Whether text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub fn error(error: &anyhow::Error) {
     let paint = Paint::on(&std::io::stderr());
     let mut text = format!("{} {error}", paint.bad("error:"));
     for cause in error.chain().skip(1) {
-        text.push_str(&format!("\n  because: {cause}"));
+        let _ = write!(text, "\n  because: {cause}");
     }
     eprintln!("{text}");
 }

@@ -1,6 +1,6 @@
 //! `seaway generate`: files that other tools read.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -44,8 +44,11 @@ pub fn run(options: &Options, mut command: clap::Command) -> anyhow::Result<Exit
         What::Completions { shell } => clap_complete::generate(*shell, &mut command, "seaway", &mut text),
         What::Man => clap_mangen::Man::new(command).render(&mut text)?,
     }
-    std::io::stdout().write_all(&text).context("cannot write to stdout")?;
-    Ok(ExitCode::SUCCESS)
+    match std::io::stdout().write_all(&text) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => written.context("cannot write to stdout").map(|()| ExitCode::SUCCESS),
+    }
 }
 
 /// The definitions as text.

@@ -86,7 +86,7 @@ impl Ground {
             listen: None,
             ..Config::default()
         };
-        let config = config.elect("seaway-demo", OPERATOR_NAMESPACE, Duration::from_secs(60));
+        let config = config.elect("seaway-demo", "kube-system", Duration::from_secs(60));
         let clock = Arc::new(ClusterClock(self.cluster.clock()));
         let names = self.cluster.names().in_namespace(OPERATOR_NAMESPACE);
         let http = Http::through(Arc::new(ClusterDial(names)));
@@ -186,8 +186,9 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway-api");
         let mut there: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.ends_with(".yaml"))
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect();
         there.sort();
         let mut ours: Vec<&str> = MANIFESTS.iter().map(|(name, _)| *name).collect();

@@ -256,7 +256,7 @@ impl Model {
         }
         let since = Duration::try_from(self.now.duration_since(self.canary.moved?)).unwrap_or_default();
         let into = Duration::from_nanos((since.as_nanos() % interval.as_nanos()) as u64);
-        Some(interval - into)
+        Some(interval.saturating_sub(into))
     }
 
     /// Simulated time since the story began.

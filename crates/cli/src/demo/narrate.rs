@@ -125,7 +125,7 @@ fn line(model: &Model, change: &Change, paint: Paint) -> String {
     let at = paint.faint(&format!("{:>6}", clock(model.elapsed())));
     let text = match change {
         Change::Chapter { chapter, version } => paint.bold(&match chapter {
-            Chapter::Launch => format!("— podinfo {version} takes off"),
+            Chapter::Launch => format!("— podinfo {version} is launched"),
             Chapter::Promotion => format!("— release {version}: a good version"),
             Chapter::Rollback => format!("— release {version}: a quarter of its answers are errors"),
             Chapter::End => "— the end".to_owned(),
@@ -133,7 +133,7 @@ fn line(model: &Model, change: &Change, paint: Paint) -> String {
         Change::Phase { phase } => format!("phase    {}", paint.bold(phase.as_str())),
         Change::Split { primary, canary } => format!("split    primary {primary} / canary {canary}"),
         Change::Check(check) => {
-            let value = check.value.map_or("no data".to_owned(), |value| format!("{value:.2}"));
+            let value = screens::demo::figure(check.value);
             let verdict = match check.verdict.as_str() {
                 "pass" => paint.good("pass"),
                 other => paint.bad(other),

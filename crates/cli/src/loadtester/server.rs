@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -123,14 +123,19 @@ pub fn router(options: &Options) -> Router {
         .route("/metrics", get(exposition))
         .route("/gate/approve", any(|| async { "OK" }))
         .route("/gate/halt", any(|| async { forbidden() }))
-        .route("/gate/check", any(|tester, body| check(tester, body, "")))
-        .route("/gate/open", any(|tester, body| open(tester, body, "")))
-        .route("/gate/close", any(|tester, body| close(tester, body, "")))
-        .route("/rollback/check", any(|tester, body| check(tester, body, "rollback.")))
-        .route("/rollback/open", any(|tester, body| open(tester, body, "rollback.")))
-        .route("/rollback/close", any(|tester, body| close(tester, body, "rollback.")))
+        .route("/gate/check", gate(check, ""))
+        .route("/gate/open", gate(open, ""))
+        .route("/gate/close", gate(close, ""))
+        .route("/rollback/check", gate(check, "rollback."))
+        .route("/rollback/open", gate(open, "rollback."))
+        .route("/rollback/close", gate(close, "rollback."))
         .fallback(task)
         .with_state(Arc::new(tester))
+}
+
+/// A path of one family of gates; the prefix keeps the families apart.
+fn gate(answer: fn(&Tester, &Bytes, &str) -> Response, prefix: &'static str) -> MethodRouter<Arc<Tester>> {
+    any(move |State(tester): Shared, body: Bytes| async move { answer(&tester, &body, prefix) })
 }
 
 fn forbidden() -> Response {
@@ -157,16 +162,16 @@ impl Tester {
     }
 }
 
-async fn check(State(tester): Shared, body: Bytes, prefix: &'static str) -> Response {
-    match tester.payload(&body) {
+fn check(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
+    match tester.payload(body) {
         Ok(payload) if tester.gates.is_open(&format!("{prefix}{}", payload.canary())) => "Approved".into_response(),
         Ok(_) => forbidden(),
         Err(answer) => *answer,
     }
 }
 
-async fn open(State(tester): Shared, body: Bytes, prefix: &'static str) -> Response {
-    match tester.payload(&body) {
+fn open(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
+    match tester.payload(body) {
         Ok(payload) => {
             let key = format!("{prefix}{}", payload.canary());
             tracing::info!(gate = key, "gate opened");
@@ -180,8 +185,8 @@ async fn open(State(tester): Shared, body: Bytes, prefix: &'static str) -> Respo
     }
 }
 
-async fn close(State(tester): Shared, body: Bytes, prefix: &'static str) -> Response {
-    match tester.payload(&body) {
+fn close(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
+    match tester.payload(body) {
         Ok(payload) => {
             let key = format!("{prefix}{}", payload.canary());
             tracing::info!(gate = key, "gate closed");

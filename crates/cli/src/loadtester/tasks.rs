@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -206,7 +207,7 @@ async fn read(mut pipe: Receiver, most: usize) -> io::Result<String> {
     }
     let mut text = String::from_utf8_lossy(&kept).into_owned();
     if dropped > 0 {
-        text.push_str(&format!("\n… {dropped} more bytes"));
+        let _ = write!(text, "\n… {dropped} more bytes");
     }
     Ok(text)
 }

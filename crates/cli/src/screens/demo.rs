@@ -56,7 +56,7 @@ fn headlines(model: &Model, width: u16) -> Vec<Line<'static>> {
 fn story(model: &Model) -> Line<'static> {
     let version = |index: usize| model.versions.get(index).cloned();
     let chapters = [
-        (Chapter::Launch, format!("{} takes off", version(0).unwrap_or_default())),
+        (Chapter::Launch, format!("{} is launched", version(0).unwrap_or_default())),
         (Chapter::Promotion, version(1).map_or("a good release".to_owned(), |v| format!("{v} is promoted"))),
         (Chapter::Rollback, version(2).map_or("a bad release".to_owned(), |v| format!("{v} is rolled back"))),
     ];
@@ -105,7 +105,7 @@ fn requests(model: &Model) -> Table<'static> {
     });
     let blamed = Span::from(format!(" lost to the rollout: {} ", model.load.blamed));
     let blamed = if model.load.blamed == 0 { blamed.green() } else { blamed.red() };
-    Table::new(rows, [Constraint::Fill(2), Constraint::Fill(1), Constraint::Fill(1)])
+    Table::new(rows, [Constraint::Fill(1), Constraint::Length(9), Constraint::Length(7)])
         .header(Row::new(["version", "requests", "errors"]).style(heading()))
         .block(Block::bordered().title(format!(" {} requests ", model.load.requests)).title_bottom(blamed))
 }
@@ -114,12 +114,21 @@ fn checks(model: &Model) -> Table<'static> {
     let rows = model.checks.iter().map(|check| {
         let verdict = Cell::from(check.verdict.clone());
         let verdict = if check.verdict == "pass" { verdict.green() } else { verdict.red() };
-        let value = check.value.map_or("no data".to_owned(), |value| format!("{value:.2}"));
+        let value = figure(check.value);
         Row::new([Cell::from(check.name.clone()), Cell::from(value), Cell::from(bounds(check)), verdict])
     });
     Table::new(rows, [Constraint::Fill(2), Constraint::Fill(1), Constraint::Fill(1), Constraint::Length(12)])
         .header(Row::new(["check", "value", "bound", "verdict"]).style(heading()))
         .block(Block::bordered().title(" checks "))
+}
+
+/// A value with as many digits as help.
+pub(crate) fn figure(value: Option<f64>) -> String {
+    match value {
+        None => "no data".to_owned(),
+        Some(value) if value != 0.0 && value.abs() < 1.0 => format!("{value:.3}"),
+        Some(value) => format!("{value:.2}"),
+    }
 }
 
 /// `≤ 1`, `≥ 99` or both.

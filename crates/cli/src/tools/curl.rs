@@ -5,7 +5,8 @@
 //! that names it, never a silent other behaviour.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -272,7 +273,7 @@ async fn call(options: &Options) -> Result<(), Problem> {
 fn head(reply: &Reply, prefix: &str) -> String {
     let mut lines = format!("{prefix}{:?} {}\n", reply.version, reply.status);
     for (name, value) in &reply.headers {
-        lines.push_str(&format!("{prefix}{name}: {}\n", value.to_str().unwrap_or("…")));
+        let _ = writeln!(lines, "{prefix}{name}: {}", value.to_str().unwrap_or("…"));
     }
     lines.push_str(prefix.trim_end());
     lines.push('\n');
@@ -284,16 +285,13 @@ fn print(options: &Options, reply: &Reply, took: Duration) -> io::Result<()> {
     let refused = options.fail && reply.status.as_u16() >= 400;
     if !refused {
         let head = if options.include || options.head { head(reply, "") } else { String::new() };
-        match options.output.as_deref().filter(|file| *file != "-") {
-            Some(file) => {
-                let mut file = std::fs::File::create(file)?;
-                file.write_all(head.as_bytes())?;
-                file.write_all(&reply.body)?;
-            }
-            None => {
-                out.write_all(head.as_bytes())?;
-                out.write_all(&reply.body)?;
-            }
+        if let Some(file) = options.output.as_deref().filter(|file| *file != "-") {
+            let mut file = std::fs::File::create(file)?;
+            file.write_all(head.as_bytes())?;
+            file.write_all(&reply.body)?;
+        } else {
+            out.write_all(head.as_bytes())?;
+            out.write_all(&reply.body)?;
         }
     }
     if let Some(format) = &options.write_out {

@@ -141,12 +141,11 @@ impl Target {
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {
-        let stream = match &self.proxy {
-            Some(proxy) => TcpStream::connect(&proxy.authority).await?,
-            None => {
-                let host = self.host.trim_start_matches('[').trim_end_matches(']');
-                TcpStream::connect((host, self.url.port_or_known_default().unwrap_or(80))).await?
-            }
+        let stream = if let Some(proxy) = &self.proxy {
+            TcpStream::connect(&proxy.authority).await?
+        } else {
+            let host = self.host.trim_start_matches('[').trim_end_matches(']');
+            TcpStream::connect((host, self.url.port_or_known_default().unwrap_or(80))).await?
         };
         stream.set_nodelay(true)?;
         Ok(stream)
@@ -194,16 +193,12 @@ impl Caller {
 
     /// Sends one request and reads the whole reply.
     pub(crate) async fn call(&mut self, ask: &Ask) -> Result<Reply, Failure> {
-        match ask.limit {
-            None => self.exchange(ask).await,
-            Some(limit) => match tokio::time::timeout(limit, self.exchange(ask)).await {
-                Ok(result) => result,
-                Err(_) => {
-                    self.open = None;
-                    Err(Failure::Timeout(limit))
-                }
-            },
-        }
+        let Some(limit) = ask.limit else { return self.exchange(ask).await };
+        let result = tokio::time::timeout(limit, self.exchange(ask)).await;
+        result.unwrap_or_else(|_| {
+            self.open = None;
+            Err(Failure::Timeout(limit))
+        })
     }
 
     async fn exchange(&mut self, ask: &Ask) -> Result<Reply, Failure> {
