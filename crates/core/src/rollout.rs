@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::effect::{Decision, Effect};
 use crate::observed::Observed;
 use crate::plan::Plan;
-use crate::status;
+use crate::status::{self, ACCEPTED};
 
 use draft::Draft;
 use round::Round;
@@ -64,11 +64,19 @@ fn finish(round: &Round<'_>, mut draft: Draft) -> Decision {
     if !seen.deleting && plan.revert_on_deletion != seen.finalizer {
         draft.effects.insert(0, Effect::Finalizer(plan.revert_on_deletion));
     }
-    let mut new = draft.status.unwrap_or_else(|| status.clone());
-    if !seen.deleting {
-        status::accept(now, plan, &mut new);
-    }
-    let status = (!new.means_the_same(status)).then(|| {
+    let accepted = status::accepted(now, plan);
+    let says_so = status.condition(ACCEPTED).is_some_and(|condition| condition.says_the_same(&accepted));
+    let new = match draft.status {
+        None if says_so || seen.deleting => None,
+        drafted => Some(drafted.unwrap_or_else(|| status.clone())),
+    };
+    let status = new.and_then(|mut new| {
+        if !seen.deleting {
+            new.set_condition(accepted);
+        }
+        if new.means_the_same(status) {
+            return None;
+        }
         let mut record = json!({
             "time": now.to_string(),
             "phase": new.phase.as_str(),
@@ -79,7 +87,7 @@ fn finish(round: &Round<'_>, mut draft: Draft) -> Decision {
             record["checks"] = draft.checks.into();
         }
         status::record(&mut new, record);
-        new
+        Some(new)
     });
     // A stored status is a new situation: look again at once.
     let wake = if status.is_some() { Some(now) } else { draft.wake };

@@ -62,14 +62,14 @@ pub fn rejected(now: Timestamp, status: &CanaryStatus, errors: &[FieldError]) ->
     new.set_condition(condition).then_some(new)
 }
 
-/// Sets `Accepted` to true, with the plan's warnings. Returns whether that changed anything.
-pub fn accept(now: Timestamp, plan: &Plan, status: &mut CanaryStatus) -> bool {
+/// `Accepted` as it should be: true, with the plan's warnings.
+pub fn accepted(now: Timestamp, plan: &Plan) -> Condition {
     let (reason, message) = if plan.warnings.is_empty() {
         ("Valid", "the spec is valid".to_owned())
     } else {
         ("ValidWithWarnings", sentences(&plan.warnings))
     };
-    status.set_condition(Condition::new(ACCEPTED, ConditionStatus::True, reason, message, now))
+    Condition::new(ACCEPTED, ConditionStatus::True, reason, message, now)
 }
 
 /// Keeps a decision for people; the oldest one makes room.
@@ -165,7 +165,8 @@ mod tests {
         assert_eq!(condition.message, "spec.analysis.stepWeight: 0 is not between 1 and 100; write a percentage");
         assert_eq!(rejected(at(2), &rejected_once, &errors), None);
         let mut accepted = rejected_once;
-        assert!(accept(at(3), &plan(), &mut accepted) && !accept(at(4), &plan(), &mut accepted));
+        assert!(accepted.set_condition(super::accepted(at(3), &plan())));
+        assert!(!accepted.set_condition(super::accepted(at(4), &plan())));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use seaway_api::canary::Phase;
 use super::draft::Draft;
 use super::round::{Drained, Round};
 use crate::effect::Effect;
-use crate::observed::{Readiness, Revision};
+use crate::observed::{Readiness, Revision, Workload};
 use crate::question::{Answer, Subject};
 use crate::revision::flagger_id;
 use crate::split::Split;
@@ -32,8 +32,9 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
             draft.make(Effect::CreatePrimary(revision.clone()));
             draft.wake_at(round.next_tick());
         }
-        // Adoption takes what the target runs now: also when it changed since the primary was made.
-        Some(primary) if !round.seen.target_equals_primary && primary.id.as_deref() != Some(&id(round, revision)) => {
+        // Adoption takes what the target runs now, also when it changed since the primary was made. But what was once
+        // promoted is not replaced without analysis.
+        Some(_) if round.status.last_promoted_spec.is_empty() && !has(round, revision) => {
             draft.make(Effect::Promote { revision: revision.clone(), id: id(round, revision) });
             draft.wake_at(round.next_tick());
         }
@@ -54,6 +55,12 @@ fn id(round: &Round<'_>, revision: &Revision) -> String {
     flagger_id(&round.plan.uid, revision)
 }
 
+/// Whether the primary runs this revision.
+fn has(round: &Round<'_>, revision: &Revision) -> bool {
+    let marked = |primary: &Workload| primary.id.as_deref() == Some(&id(round, revision));
+    round.seen.target_equals_primary || round.seen.primary.as_ref().is_some_and(marked)
+}
+
 /// The primary is ready: everything points to it, and after the drain the target may sleep.
 fn take_over(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
     draft.make(Effect::PrimaryAutoscaler { refresh: false });
@@ -70,8 +77,10 @@ fn take_over(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
         status.canary_weight = 0;
         status.failed_checks = 0;
         status.iterations = 0;
-        status::stamp(status, revision);
-        status.last_promoted_spec.clone_from(&revision.template);
+        if has(round, revision) {
+            status::stamp(status, revision);
+            status.last_promoted_spec.clone_from(&revision.template);
+        }
     }));
     draft.make(Effect::ScaleToZero);
     draft.notices.push(round.normal("done", format!("Initialization done! {}", round.plan.key())));

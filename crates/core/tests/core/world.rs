@@ -1,0 +1,554 @@
+//! A cluster in miniature: two workloads that need time to become ready, a route that needs time to settle, hooks and
+//! metrics that need time to answer, users who interfere, and an operator that may crash before any of its writes.
+//!
+//! It drives `decide` the way the operator does (status, effects, notices) and checks the invariants on every decision and
+//! every commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use seaway_api::Canary;
+use seaway_api::canary::{CanaryStatus, Phase};
+use seaway_core::effect::{Decision, Effect};
+use seaway_core::invariants::{
+    self,
+    commit::{self, Pods, Scene},
+};
+use seaway_core::observed::{Observed, Readiness, Revision, Route, Workload};
+use seaway_core::plan::{Plan, Settings};
+use seaway_core::question::{Answer, Question, QuestionKey};
+use seaway_core::revision::flagger_id;
+use seaway_core::rollout::decide;
+use seaway_core::split::{Split, Variant};
+
+pub const STARTUP: Duration = Duration::from_secs(4);
+const SETTLING: Duration = Duration::from_secs(2);
+const REPLICAS: u32 = 2;
+
+/// What a scenario says about the outside.
+#[derive(Clone, Copy)]
+pub struct Script {
+    /// What hooks and metrics answer, and after how long.
+    pub answer: fn(&World, &Plan, &Question) -> (Answer, Duration),
+    /// What users do, each once its condition holds, in order.
+    pub users: &'static [(fn(&World) -> bool, fn(&mut World))],
+    /// Whether pods of this template come up in this role.
+    pub comes_up: fn(template: &str, primary: bool) -> bool,
+}
+
+/// A workload in miniature.
+#[derive(Clone, Debug)]
+pub struct Load {
+    pub replicas: u32,
+    pub revision: Revision,
+    pub id: Option<String>,
+    /// Pods of an earlier template that still answer.
+    old: u32,
+    /// All pods of the present template are ready.
+    up: bool,
+    changed: Timestamp,
+}
+
+impl Load {
+    fn ready(&self) -> u32 {
+        match self.replicas {
+            0 => 0,
+            replicas if self.up => replicas,
+            _ => self.old,
+        }
+    }
+
+    fn set(&mut self, now: Timestamp, revision: &Revision, id: Option<String>) -> bool {
+        if self.revision == *revision && self.id == id {
+            return false;
+        }
+        self.old = self.ready();
+        self.up = false;
+        self.changed = now;
+        self.revision = revision.clone();
+        self.id = id;
+        true
+    }
+
+    fn scale(&mut self, now: Timestamp, replicas: u32) -> bool {
+        if self.replicas == replicas {
+            return false;
+        }
+        if replicas == 0 || self.replicas == 0 {
+            (self.up, self.old, self.changed) = (false, 0, now);
+        }
+        self.replicas = replicas;
+        true
+    }
+}
+
+/// The operator's memory: everything a crash takes away.
+#[derive(Clone, Default)]
+struct Memory {
+    answers: BTreeMap<QuestionKey, Answer>,
+    asked: BTreeMap<QuestionKey, (Timestamp, Answer)>,
+    said: BTreeSet<String>,
+    settled_since: Option<Timestamp>,
+}
+
+/// The operator died before a write.
+pub struct Crash;
+
+/// A cluster in miniature.
+#[derive(Clone)]
+pub struct World {
+    pub now: Timestamp,
+    pub canary: Canary,
+    pub target: Option<Load>,
+    pub primary: Option<Load>,
+    pub split: Option<Split>,
+    route_changed: Timestamp,
+    released: bool,
+    pub apex: Option<Variant>,
+    finalizer: bool,
+    pub deleting: bool,
+    pub gone: bool,
+    previous: Option<(String, Revision, Option<String>)>,
+    services: bool,
+    script: Script,
+    /// The plan, and the one part of the spec that scenarios change.
+    planned: Option<(bool, Rc<Plan>)>,
+    user: usize,
+    memory: Memory,
+    wake: Option<Timestamp>,
+    /// Texts of all notices, in order.
+    pub events: Vec<String>,
+    /// All committed writes.
+    pub writes: u64,
+    /// Writes that could be interrupted so far.
+    pub points: u64,
+    /// The operator dies before this one.
+    pub crash_at: Option<u64>,
+    /// And once more before this one.
+    pub second_crash: Option<u64>,
+    pub crashes: u64,
+    /// Phase and weight after every status write, repeats left out.
+    pub trace: Vec<(Phase, i64)>,
+}
+
+fn later(time: Timestamp, wait: Duration) -> Timestamp {
+    time.checked_add(wait).unwrap()
+}
+
+pub fn settings() -> Settings {
+    Settings { any_address: true, ..Settings::default() }
+}
+
+pub fn revision(template: &str) -> Revision {
+    let template = format!("s1:{template}");
+    Revision { configs: BTreeMap::from([("secret/tls".into(), format!("sum-of-{template}"))]), template }
+}
+
+impl World {
+    pub fn new(canary: Canary, script: Script) -> Self {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let target = Load { replicas: REPLICAS, revision: revision("v1"), id: None, old: 0, up: true, changed: now };
+        Self {
+            now,
+            canary,
+            target: Some(target),
+            primary: None,
+            split: None,
+            route_changed: now,
+            released: false,
+            apex: Some(Variant::Canary),
+            finalizer: false,
+            deleting: false,
+            gone: false,
+            previous: None,
+            services: false,
+            script,
+            planned: None,
+            user: 0,
+            memory: Memory::default(),
+            wake: None,
+            events: Vec::new(),
+            writes: 0,
+            points: 0,
+            crash_at: None,
+            second_crash: None,
+            crashes: 0,
+            trace: Vec::new(),
+        }
+    }
+
+    pub fn status(&self) -> CanaryStatus {
+        self.canary.status_or_default()
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.canary.phase()
+    }
+
+    pub fn weight(&self) -> i64 {
+        self.status().canary_weight
+    }
+
+    pub fn plan(&mut self) -> Rc<Plan> {
+        if let Some((_, plan)) = self.planned.as_ref().filter(|(skips, _)| *skips == self.canary.spec.skip_analysis) {
+            return plan.clone();
+        }
+        let plan = Rc::new(Plan::new(&self.canary, &settings()).unwrap());
+        self.planned = Some((self.canary.spec.skip_analysis, plan.clone()));
+        plan
+    }
+
+    /// A user changes the target's template.
+    pub fn set_image(&mut self, template: &str) {
+        let now = self.now;
+        self.target.as_mut().unwrap().set(now, &revision(template), None);
+    }
+
+    /// Somebody writes another split into the route.
+    pub fn meddle(&mut self, split: Split) {
+        self.split = Some(split);
+        self.route_changed = self.now;
+        self.memory.settled_since = None;
+    }
+
+    pub fn delete(&mut self) {
+        self.deleting = true;
+        self.gone = !self.finalizer;
+    }
+
+    fn scene(&self) -> Scene {
+        let pods = |load: &Load| Pods {
+            replicas: load.replicas,
+            ready: load.ready(),
+            revision: load.revision.template.clone(),
+        };
+        Scene {
+            status: self.status(),
+            split: self.split,
+            primary: self.primary.as_ref().map(pods),
+            target: self.target.as_ref().map(pods),
+            apex: self.apex,
+        }
+    }
+
+    fn settled(&self) -> bool {
+        later(self.route_changed, SETTLING) <= self.now
+    }
+
+    fn workload(&self, load: &Load, primary: bool, deadline: Duration) -> Workload {
+        let until = later(load.changed, deadline);
+        let comes_up = (self.script.comes_up)(&load.revision.template, primary);
+        let reason = "waiting for rollout to finish: 0 of 2 updated replicas are available".to_owned();
+        let readiness = match load.replicas {
+            0 => Readiness::Waiting { reason: "no replicas are asked for".into(), until: None },
+            _ if load.up => Readiness::Ready,
+            _ if !comes_up && until <= self.now => {
+                Readiness::Failed { reason: "exceeded its progress deadline".into() }
+            }
+            _ => Readiness::Waiting { reason, until: Some(until) },
+        };
+        Workload { replicas: load.replicas, ready: load.ready(), readiness, id: load.id.clone() }
+    }
+
+    fn observe(&mut self, plan: &Plan) -> Observed {
+        if self.settled() && self.memory.settled_since.is_none() {
+            self.memory.settled_since = Some(self.now);
+        }
+        let route = self.split.is_some() || self.released;
+        let same = |target: &Load, primary: &Load| target.revision == primary.revision;
+        Observed {
+            deleting: self.deleting,
+            finalizer: self.finalizer,
+            target: self.target.as_ref().map(|load| self.workload(load, false, plan.deadline)),
+            primary: self.primary.as_ref().map(|load| self.workload(load, true, plan.deadline)),
+            revision: self.target.as_ref().map(|load| load.revision.clone()),
+            target_equals_primary: self.target.as_ref().zip(self.primary.as_ref()).is_some_and(|(t, p)| same(t, p)),
+            problems: Vec::new(),
+            apex_to_primary: self.apex == Some(Variant::Primary),
+            apex_to_target: self.apex == Some(Variant::Canary),
+            route: route.then(|| Route {
+                split: self.split,
+                shape_ok: true,
+                settled_since: self.memory.settled_since.filter(|_| self.settled()),
+                unsettled: None,
+                released: self.released,
+            }),
+            answers: self.memory.answers.clone(),
+            asked: self.memory.asked.keys().cloned().collect(),
+        }
+    }
+
+    /// Pods come up, answers come in, users act.
+    fn live(&mut self) {
+        let (now, comes_up) = (self.now, self.script.comes_up);
+        for (load, primary) in [(&mut self.target, false), (&mut self.primary, true)] {
+            if let Some(load) = load {
+                let up = load.replicas > 0 && later(load.changed, STARTUP) <= now;
+                if up && !load.up && comes_up(&load.revision.template, primary) {
+                    (load.up, load.old) = (true, 0);
+                }
+            }
+        }
+        let done: Vec<_> =
+            self.memory.asked.iter().filter(|(_, (due, _))| *due <= now).map(|(k, _)| k.clone()).collect();
+        for key in done {
+            let (_, answer) = self.memory.asked.remove(&key).unwrap();
+            self.memory.answers.insert(key, answer);
+        }
+        while let Some((when, act)) = self.script.users.get(self.user) {
+            if !when(self) {
+                break;
+            }
+            self.user += 1;
+            act(self);
+        }
+    }
+
+    /// One round of the operator. Returns whether anything changed.
+    pub fn round(&mut self) -> Result<bool, Crash> {
+        self.live();
+        if self.gone {
+            return Ok(false);
+        }
+        let plan = self.plan();
+        let seen = self.observe(&plan);
+        let before = self.status();
+        let decision = decide(self.now, &plan, &before, &seen);
+        if let Err(violation) = invariants::check(&plan, &before, &decision, &seen) {
+            panic!("{violation}\n{before:#?}\n{seen:#?}\n{decision:#?}");
+        }
+        self.carry_out(&plan, decision)
+    }
+
+    fn carry_out(&mut self, plan: &Plan, decision: Decision) -> Result<bool, Crash> {
+        let writes = self.writes;
+        self.wake = decision.wake;
+        if let Some(status) = decision.status {
+            self.point()?;
+            // Times are stored in whole seconds.
+            let stored: CanaryStatus = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
+            self.commit(plan, |world| {
+                world.canary.status = Some(stored);
+                true
+            });
+            let position = (self.phase(), self.weight());
+            if self.trace.last() != Some(&position) {
+                self.trace.push(position);
+            }
+        }
+        let mut asked = false;
+        for effect in decision.effects {
+            if let Effect::Ask(question) = effect {
+                asked |= self.ask(plan, question);
+                continue;
+            }
+            if matches!(effect, Effect::VariantServices if self.services) {
+                continue;
+            }
+            let (before, made) = (self.clone(), self.writes);
+            let accepted = self.apply(plan, &effect);
+            if self.writes > made {
+                // The crash comes before the write, so the write did not happen.
+                let after = std::mem::replace(self, before);
+                self.point()?;
+                let points = self.points;
+                *self = after;
+                self.points = points;
+            }
+            if !accepted {
+                break;
+            }
+        }
+        if decision.notices.iter().any(|notice| !self.memory.said.contains(&notice.once)) {
+            self.point()?;
+        }
+        for notice in decision.notices {
+            if self.memory.said.insert(notice.once) {
+                self.events.push(notice.text);
+            }
+        }
+        Ok(self.writes > writes || asked)
+    }
+
+    /// A moment at which the operator may die.
+    fn point(&mut self) -> Result<(), Crash> {
+        self.points += 1;
+        if [self.crash_at, self.second_crash].contains(&Some(self.points)) {
+            self.memory = Memory::default();
+            self.wake = Some(self.now);
+            self.crashes += 1;
+            return Err(Crash);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, plan: &Plan, write: impl FnOnce(&mut Self) -> bool) {
+        let before = self.scene();
+        if !write(self) {
+            return;
+        }
+        self.writes += 1;
+        let after = self.scene();
+        if let Err(violation) = commit::check(plan, &before, &after) {
+            panic!("{violation}\n{before:#?}\n{after:#?}");
+        }
+    }
+
+    fn ask(&mut self, plan: &Plan, question: Question) -> bool {
+        if self.memory.asked.contains_key(&question.key) || self.memory.answers.contains_key(&question.key) {
+            return false;
+        }
+        let (answer, after) = (self.script.answer)(self, plan, &question);
+        self.memory.asked.insert(question.key, (later(self.now, after), answer));
+        true
+    }
+
+    /// Makes an effect true. `false` means that it was refused and the round ends.
+    fn apply(&mut self, plan: &Plan, effect: &Effect) -> bool {
+        let now = self.now;
+        match effect {
+            Effect::Finalizer(on) => {
+                let on = *on;
+                self.commit(plan, |world| std::mem::replace(&mut world.finalizer, on) != on);
+                self.gone = self.deleting && !on;
+            }
+            Effect::VariantServices => self.commit(plan, |world| !std::mem::replace(&mut world.services, true)),
+            Effect::CreatePrimary(revision) => self.commit(plan, |world| {
+                let missing = world.primary.is_none();
+                let id = Some(flagger_id(&plan.uid, revision));
+                let make =
+                    || Load { replicas: REPLICAS, revision: revision.clone(), id, old: 0, up: false, changed: now };
+                world.primary.get_or_insert_with(make);
+                missing
+            }),
+            Effect::PrimaryAutoscaler { .. } => {}
+            Effect::ApexToPrimary => self.point_apex(plan, Variant::Primary),
+            Effect::ApexToTarget => self.point_apex(plan, Variant::Canary),
+            Effect::SetSplit(split) => self.commit(plan, |world| {
+                let moved = world.split != Some(*split);
+                if moved {
+                    world.meddle(*split);
+                }
+                moved
+            }),
+            Effect::ReleaseRoute => self.commit(plan, |world| {
+                let held = !world.released && world.split.is_some();
+                if held {
+                    (world.split, world.released, world.route_changed) = (None, true, now);
+                    world.memory.settled_since = None;
+                }
+                held
+            }),
+            Effect::ScaleUp => self.scale(plan, |target, _| target.replicas.max(REPLICAS)),
+            Effect::ScaleToZero => self.scale(plan, |_, _| 0),
+            Effect::ScaleToPrimary => self.scale(plan, |_, primary| primary.map_or(REPLICAS, |load| load.replicas)),
+            Effect::StorePrevious(incoming) => self.commit(plan, |world| {
+                let Some(primary) = &world.primary else { return false };
+                let stored = world.previous.as_ref().is_some_and(|(for_, _, _)| *for_ == incoming.template);
+                if !stored {
+                    world.previous = Some((incoming.template.clone(), primary.revision.clone(), primary.id.clone()));
+                }
+                !stored
+            }),
+            Effect::Promote { revision, id } => {
+                if self.target.as_ref().map(|target| &target.revision) != Some(revision) {
+                    return false;
+                }
+                self.copy(plan, revision, Some(id.clone()));
+            }
+            Effect::RestorePrevious => {
+                let Some((_, revision, id)) = self.previous.clone() else { return false };
+                self.copy(plan, &revision, id);
+            }
+            Effect::Ask(_) => {}
+        }
+        true
+    }
+
+    fn copy(&mut self, plan: &Plan, revision: &Revision, id: Option<String>) {
+        let now = self.now;
+        self.commit(plan, |world| world.primary.as_mut().is_some_and(|primary| primary.set(now, revision, id)));
+    }
+
+    fn scale(&mut self, plan: &Plan, to: impl FnOnce(&Load, Option<&Load>) -> u32) {
+        let now = self.now;
+        self.commit(plan, |world| {
+            let primary = world.primary.clone();
+            world.target.as_mut().is_some_and(|target| {
+                let replicas = to(target, primary.as_ref());
+                target.scale(now, replicas)
+            })
+        });
+    }
+
+    fn point_apex(&mut self, plan: &Plan, variant: Variant) {
+        self.commit(plan, |world| world.apex.replace(variant) != Some(variant));
+    }
+
+    /// The next moment at which anything can happen.
+    fn next(&self) -> Option<Timestamp> {
+        let loads = [&self.target, &self.primary].into_iter().flatten();
+        let ready = loads.filter(|load| load.replicas > 0 && !load.up).map(|load| later(load.changed, STARTUP));
+        let settled = (!self.settled()).then(|| later(self.route_changed, SETTLING));
+        let answers = self.memory.asked.values().map(|(due, _)| *due);
+        let all = ready.chain(settled).chain(answers).chain(self.wake).filter(|time| *time > self.now);
+        all.min()
+    }
+
+    /// Goes to the next moment at which anything can happen.
+    pub fn step_time(&mut self) {
+        self.now = self.next().unwrap_or(self.now);
+    }
+
+    /// Lives until nothing is planned any more, or `most` simulated time is over.
+    pub fn run(&mut self, most: Duration) {
+        self.live_until(later(self.now, most), |world| world.round());
+    }
+
+    /// The same; `watch` sees the world before each round, and how many writes the round was about to make.
+    pub fn run_watched(&mut self, most: Duration, mut watch: impl FnMut(&Self, std::ops::RangeInclusive<u64>)) {
+        self.live_until(later(self.now, most), |world| {
+            let before = world.clone();
+            let round = world.round();
+            watch(&before, before.points + 1..=world.points);
+            round
+        });
+    }
+
+    fn live_until(&mut self, end: Timestamp, mut round: impl FnMut(&mut Self) -> Result<bool, Crash>) {
+        let mut busy = 0;
+        while self.now < end {
+            match round(self) {
+                Ok(true) | Err(Crash) => {
+                    busy += 1;
+                    assert!(busy < 50, "rounds without end: {:?} {:?}", self.status(), self.events);
+                    continue;
+                }
+                Ok(false) => busy = 0,
+            }
+            match self.next() {
+                Some(time) => self.now = time,
+                None => return,
+            }
+        }
+        panic!("not settled at {end}: {:#?}\n{:#?}", self.status(), self.events);
+    }
+
+    /// Ten more intervals, looked at often: nothing may be written, asked or planned.
+    pub fn assert_silent(&mut self) {
+        let writes = self.writes;
+        let events = self.events.len();
+        (self.crash_at, self.second_crash) = (None, None);
+        for _ in 0..20 {
+            self.now = later(self.now, self.plan().interval / 2);
+            if self.gone {
+                return;
+            }
+            assert!(!self.round().is_ok_and(|changed| changed), "a write at rest: {:#?}", self.status());
+            assert_eq!(self.wake, None, "a settled canary plans nothing");
+        }
+        assert_eq!((self.writes, self.events.len()), (writes, events));
+    }
+}
