@@ -4,7 +4,7 @@
 //! logged and delays only the next call for the same canary. A canary's own `event` hooks replace the global one.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use seaway_adapters::hooks::{self, Payload};
@@ -16,7 +16,7 @@ use seaway_core::plan::{Hook, Plan};
 use seaway_core::question::Answer;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 
 use crate::events::{About, Events, word};
 use crate::key::CanaryKey;
@@ -27,13 +27,15 @@ pub(crate) struct Announcer {
     http: Http,
     /// The event hook of canaries that have none of their own.
     global: Option<Hook>,
-    lines: Mutex<BTreeMap<CanaryKey, Line>>,
+    lines: Mutex<Lines>,
 }
 
-/// Calls of one canary's event hooks, in order.
-struct Line {
-    calls: UnboundedSender<(Hook, Payload)>,
-    _task: AbortOnDropHandle<()>,
+/// Calls of event hooks: in order for one canary, independent of each other for two.
+#[derive(Default)]
+struct Lines {
+    open: BTreeMap<CanaryKey, UnboundedSender<(Hook, Payload)>>,
+    /// One per canary; a line that is closed ends when everything in it is delivered.
+    tasks: JoinSet<()>,
 }
 
 impl Announcer {
@@ -81,25 +83,34 @@ impl Announcer {
         self.events.tell(about, Severity::Warning, text.to_owned(), now);
     }
 
-    /// The canary is gone. Its Events are still written, its hooks are not called any more.
+    /// The canary is gone. What was told of it is still delivered.
     pub(crate) fn forget(&self, key: &CanaryKey) {
         self.events.forget(key);
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.lines().open.remove(key);
     }
 
-    /// Waits until every Event told so far is written or given up.
+    /// Waits until everything told so far is delivered or given up.
     pub(crate) async fn flush(&self) {
+        let mut lines = std::mem::take(&mut *self.lines());
+        lines.open.clear();
         self.events.flush().await;
+        while lines.tasks.join_next().await.is_some() {}
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self, key: &CanaryKey, hook: Hook, payload: Payload) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines.entry(key.clone()).or_insert_with(|| {
+        let mut lines = self.lines();
+        let Lines { open, tasks } = &mut *lines;
+        while tasks.try_join_next().is_some() {}
+        let line = open.entry(key.clone()).or_insert_with(|| {
             let (calls, waiting) = unbounded_channel();
-            let task = tokio::spawn(deliver(key.clone(), self.http.clone(), waiting));
-            Line { calls, _task: AbortOnDropHandle::new(task) }
+            tasks.spawn(deliver(key.clone(), self.http.clone(), waiting));
+            calls
         });
-        let _ = line.calls.send((hook, payload));
+        let _ = line.send((hook, payload));
     }
 }
 

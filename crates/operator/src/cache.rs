@@ -10,16 +10,19 @@
 //!
 //! The cache never asks the API server and does not know what any object means.
 
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
 use seaway_adapters::kinds::{CANARY, CONFIG_MAP, SECRET};
 use seaway_adapters::targets::config;
-use seaway_adapters::world::World;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
+
+pub(crate) use view::View;
 
 use crate::key::CanaryKey;
 
@@ -49,8 +52,20 @@ struct Shelf {
     presence: Presence,
     /// Names met since the current list began; what a finished list did not name is gone.
     listing: Option<BTreeSet<(String, String)>>,
+    /// How far the watch has come: everything up to here is known, deletions included.
+    watched: Version,
     /// Objects we deleted ourselves whose deletion the watch has not shown yet, by uid.
     deleted: BTreeSet<String>,
+}
+
+/// How an object came to be known.
+enum Source<'a> {
+    /// A list or a watch; these come in the server's order.
+    Watch,
+    /// The answer to a write of this canary.
+    Write(&'a CanaryKey),
+    /// The answer to a read.
+    Read,
 }
 
 /// What is known of a kind as a whole.
@@ -71,7 +86,7 @@ struct Entry {
 }
 
 /// A resourceVersion. The server promises that they can be compared as whole numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(Option<u128>);
 
 impl Version {
@@ -104,6 +119,8 @@ impl Cache {
         let mut state = self.lock();
         let shelf = state.shelf(kind);
         let Some(listed) = shelf.listing.take() else { return };
+        shelf.watched =
+            shelf.objects.values().map(|entry| entry.version).max().max(Some(shelf.watched)).unwrap_or_default();
         let first = std::mem::replace(&mut shelf.presence, Presence::Synced) != Presence::Synced;
         shelf.deleted.clear();
         let gone: Vec<_> = shelf.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
@@ -123,12 +140,18 @@ impl Cache {
 
     /// The watch shows `object`.
     pub(crate) fn applied(&self, kind: Kind, object: Value) {
-        self.store(kind, object, None);
+        let version = Version::of(&object);
+        self.store(kind, object, &Source::Watch);
+        let mut state = self.lock();
+        let shelf = state.shelf(kind);
+        if shelf.listing.is_none() {
+            shelf.watched = shelf.watched.max(version);
+        }
     }
 
     /// The API server answered a write of `writer` with `object`; everyone else who reads it is woken.
     pub(crate) fn written(&self, kind: Kind, object: Value, writer: &CanaryKey) {
-        self.store(kind, object, Some(writer));
+        self.store(kind, object, &Source::Write(writer));
     }
 
     /// The watch shows that `object` (its last state) is deleted.
@@ -137,6 +160,7 @@ impl Cache {
         let reference = reference(kind, object);
         let shelf = state.shelf(kind);
         shelf.deleted.remove(text(object, "/metadata/uid"));
+        shelf.watched = shelf.watched.max(Version::of(object));
         let known = shelf.objects.get(&(reference.namespace.clone(), reference.name.clone()));
         // An object of the same name that was made later stays.
         if known
@@ -146,9 +170,16 @@ impl Cache {
         }
     }
 
-    /// The server does not have `object`, although no watch has said so.
-    fn vanished(&self, object: &ObjectRef) {
-        self.discard(&mut self.lock(), object, None);
+    /// The server was asked for `object` because what is known of it, `doubted`, seems to be old.
+    fn refreshed(&self, object: &ObjectRef, doubted: Option<&Value>, answer: Option<Value>) {
+        if let Some(answer) = answer {
+            return self.store(object.kind, answer, &Source::Read);
+        }
+        let mut state = self.lock();
+        let known = state.shelf(object.kind).objects.get(&(object.namespace.clone(), object.name.clone()));
+        if known.is_some_and(|known| doubted.is_some_and(|doubted| known.version == Version::of(doubted))) {
+            self.discard(&mut state, object, None);
+        }
     }
 
     /// We deleted the object with this uid ourselves.
@@ -214,7 +245,7 @@ impl Cache {
         View { cache: self.clone(), key: key.clone(), read: Mutex::default() }
     }
 
-    fn store(&self, kind: Kind, object: Value, writer: Option<&CanaryKey>) {
+    fn store(&self, kind: Kind, object: Value, source: &Source<'_>) {
         let reference = reference(kind, &object);
         let version = Version::of(&object);
         let uid = text(&object, "/metadata/uid").to_owned();
@@ -226,7 +257,11 @@ impl Cache {
         if let Some(listing) = &mut shelf.listing {
             listing.insert(name.clone());
         }
-        let stale = shelf.objects.get(&name).is_some_and(|known| !known.version.yields_to(version));
+        let stale = match shelf.objects.get(&name) {
+            Some(known) => !known.version.yields_to(version),
+            // An answer that comes after the watch has passed its version, and the object is not there: it was deleted.
+            None => !matches!(source, Source::Watch) && version.0.is_some() && version <= shelf.watched,
+        };
         if stale || shelf.deleted.contains(&uid) {
             return;
         }
@@ -242,6 +277,10 @@ impl Cache {
             state.remember_rival(&projection);
             self.wake_rivals(&state, &projection);
         }
+        let writer = match source {
+            Source::Write(writer) => Some(*writer),
+            Source::Watch | Source::Read => None,
+        };
         self.wake(&state, &reference, writer);
     }
 
@@ -323,118 +362,6 @@ impl State {
     }
 }
 
-/// The world as one round sees it: every object is read once and stays as it was read, except for the round's own
-/// writes. What changes meanwhile is caught by the preconditions of those writes, and wakes the canary again.
-pub(crate) struct View {
-    cache: Arc<Cache>,
-    key: CanaryKey,
-    read: Mutex<Pins>,
-}
-
-#[derive(Default)]
-struct Pins {
-    /// Everything that was asked for.
-    read: BTreeSet<ObjectRef>,
-    objects: BTreeMap<ObjectRef, Option<Arc<Value>>>,
-    lists: BTreeMap<ObjectRef, Vec<Arc<Value>>>,
-}
-
-impl Pins {
-    fn replace(&mut self, object: &ObjectRef, value: Option<Arc<Value>>) {
-        self.lists.remove(&ObjectRef { name: String::new(), ..object.clone() });
-        self.objects.insert(object.clone(), value);
-    }
-}
-
-impl View {
-    /// The canary this view belongs to, as it is stored.
-    pub(crate) fn canary(&self) -> Option<Arc<Value>> {
-        self.get(CANARY, &self.key.namespace, &self.key.name)
-    }
-
-    /// Takes over the answer of a write of this round.
-    pub(crate) fn written(&self, object: &ObjectRef, answer: Value) {
-        let pinned = Arc::new(project(object.kind, answer.clone()));
-        self.cache.written(object.kind, answer, &self.key);
-        self.pins().replace(object, Some(pinned));
-    }
-
-    /// Takes over a deletion of this round.
-    pub(crate) fn removed(&self, object: &ObjectRef, uid: &str) {
-        self.cache.removed(object, uid, &self.key);
-        self.pins().replace(object, None);
-    }
-
-    /// What is known of `kind` as a whole.
-    pub(crate) fn presence(&self, kind: Kind) -> Presence {
-        self.cache.presence(kind)
-    }
-
-    /// Takes over what the server says of `object`, which was read because the cache seems to be behind.
-    pub(crate) fn refreshed(&self, object: &ObjectRef, answer: Option<Value>) {
-        match answer {
-            Some(answer) => self.cache.applied(object.kind, answer),
-            None => self.cache.vanished(object),
-        }
-    }
-
-    /// The round is over: from now on the canary is woken by what this round read and by nothing else.
-    pub(crate) fn finish(self) {
-        let pins = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut state = self.cache.lock();
-        let before = state.interests.remove(&self.key).unwrap_or_default();
-        before.difference(&pins.read).for_each(|object| state.unregister(&self.key, object));
-        state.interests.insert(self.key, pins.read);
-    }
-
-    /// Nothing more is of interest: the canary is gone.
-    pub(crate) fn forget(self) {
-        let mut state = self.cache.lock();
-        let before = state.interests.remove(&self.key).unwrap_or_default();
-        for object in &before {
-            state.unregister(&self.key, object);
-        }
-    }
-
-    fn pins(&self) -> MutexGuard<'_, Pins> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl World for View {
-    fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        let mut pins = self.pins();
-        if let Some(pinned) = pins.objects.get(&object) {
-            return pinned.clone();
-        }
-        let mut state = self.cache.lock();
-        state.register(&self.key, &object);
-        let value = state.read(&object).map(Arc::new);
-        pins.read.insert(object.clone());
-        pins.objects.insert(object, value.clone());
-        value
-    }
-
-    fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<Value>> {
-        let whole = ObjectRef { kind, namespace: namespace.to_owned(), name: String::new() };
-        let mut pins = self.pins();
-        if let Some(pinned) = pins.lists.get(&whole) {
-            return pinned.clone();
-        }
-        let mut state = self.cache.lock();
-        state.register(&self.key, &whole);
-        pins.read.insert(whole.clone());
-        let shelf = state.shelves.get(&kind);
-        let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range((namespace.to_owned(), String::new())..));
-        let entries = entries.take_while(|((own, _), _)| own == namespace);
-        let values: Vec<_> =
-            entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.text).ok()).map(Arc::new).collect();
-        pins.lists.insert(whole, values.clone());
-        values
-    }
-}
-
 /// What is kept of an object: of ConfigMaps and Secrets a checksum and never the data, of others all but the record of
 /// who manages which field, which is often larger than the object.
 fn project(kind: Kind, mut object: Value) -> Value {
@@ -465,5 +392,4 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
 mod tests;

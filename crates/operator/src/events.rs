@@ -88,7 +88,11 @@ async fn write_all(mut messages: mpsc::UnboundedReceiver<Message>, requests: Req
         match message {
             Message::Tell(about, severity, text, now) => {
                 let note = correlator.note(&about, severity, &text, now);
-                write(&requests, &*clock, note).await;
+                let first = note.name.clone();
+                let name = write(&requests, &*clock, note).await;
+                if name != first {
+                    correlator.rename(&about.key, &first, &name);
+                }
             }
             Message::Forget(key) => correlator.forget(&key),
             Message::Flush(done) => drop(done.send(())),
@@ -96,7 +100,8 @@ async fn write_all(mut messages: mpsc::UnboundedReceiver<Message>, requests: Req
     }
 }
 
-async fn write(requests: &Requests, clock: &dyn Clock, note: Note) {
+/// Writes one Event and returns the name it has at last.
+async fn write(requests: &Requests, clock: &dyn Clock, mut note: Note) -> String {
     let mut create = note.count == 1;
     for attempt in 1..=ATTEMPTS {
         let result = if create {
@@ -104,19 +109,25 @@ async fn write(requests: &Requests, clock: &dyn Clock, note: Note) {
         } else {
             requests.merge(&note.object(), &note.increment()).await
         };
-        let Err(error) = result else { return };
+        let Err(error) = result else { break };
         if error.is_not_found() && !create {
             // The Event is older than the server keeps them: a new one under the same name goes on counting.
             create = true;
             continue;
         }
+        if error.is_conflict() && create {
+            // Another process named one at the very same moment.
+            note.name = format!("{}{attempt}", note.name);
+            continue;
+        }
         if error.retry() != Retry::Backoff || attempt == ATTEMPTS {
             tracing::warn!(canary = %note.about.key, %error, text = note.text, "the Event could not be written");
-            return;
+            break;
         }
         let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << (attempt - 1)));
         clock.sleep(pause).await;
     }
+    note.name
 }
 
 /// One write of one Event.
@@ -239,6 +250,14 @@ impl Correlator {
         Note { about: about.clone(), name, severity, text, count, first, last: now }
     }
 
+    fn rename(&mut self, key: &CanaryKey, from: &str, to: &str) {
+        let Some(voice) = self.voices.get_mut(key) else { return };
+        let made = voice.normal.events.iter_mut().chain(&mut voice.warning.events).map(|(_, made)| made);
+        for made in made.filter(|made| made.name == from) {
+            to.clone_into(&mut made.name);
+        }
+    }
+
     fn forget(&mut self, key: &CanaryKey) {
         self.voices.remove(key);
     }
@@ -347,6 +366,20 @@ mod tests {
         assert_eq!(event["firstTimestamp"], "2023-11-14T22:13:20Z");
         let verbs: Vec<_> = server.log.lock().unwrap().iter().map(|line| line[..4].to_owned()).collect();
         assert_eq!(verbs, ["POST", "POST", "POST", "PATC", "PATC"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_processes_that_speak_at_the_same_moment_are_both_heard() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        for process in ["first", "second"] {
+            let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+            events.tell(about(), Severity::Normal, process.into(), clock.now());
+            events.tell(about(), Severity::Normal, process.into(), clock.now());
+            events.flush().await;
+        }
+        let objects = server.objects.lock().unwrap();
+        let told: Vec<_> = objects.values().map(|event| (&event["message"], &event["count"])).collect();
+        assert_eq!(told, [(&json!("first"), &json!(2)), (&json!("second"), &json!(2))]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -220,5 +220,4 @@ fn micro(now: Timestamp) -> Value {
 }
 
 #[cfg(test)]
-#[path = "lease_tests.rs"]
 mod tests;

@@ -141,8 +141,7 @@ impl Reconciler {
         };
         let Sight { observed, foreign } = sight;
         if let Some(problem) = foreign.filter(|_| !observed.deleting) {
-            let remedy = "delete or rename that object, or give the canary another service name";
-            let error = FieldError::new("spec.service.name", problem, remedy);
+            let error = FieldError::new("spec.service.name", problem, "");
             return self.reject(hand, stored, Some(&canary), &[error], now).await;
         }
         let decision = decide(now, &plan, &status, &observed);

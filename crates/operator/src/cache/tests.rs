@@ -4,6 +4,8 @@ use seaway_adapters::kinds::{DEPLOYMENT, SERVICE};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use seaway_adapters::world::World;
+
 use super::*;
 
 fn cache() -> (Arc<Cache>, UnboundedReceiver<CanaryKey>) {
@@ -187,4 +189,35 @@ fn data_of_secrets_is_not_kept() {
     let kept = view.get(SECRET, "test", "credentials").unwrap();
     assert!(!kept.to_string().contains("aHVudGVyMg"));
     assert_eq!(kept["checksum"].as_str().map(str::len), Some(16));
+}
+
+#[test]
+fn an_answer_that_comes_after_the_deletion_makes_no_ghost() {
+    let (cache, _channel) = cache();
+    cache.applied(DEPLOYMENT, object("podinfo", 5));
+    let view = cache.view(&key("a"));
+    view.get(DEPLOYMENT, "test", "podinfo");
+    // Our write made version 6; the watch shows it and the deletion by somebody else before the answer is looked at.
+    cache.applied(DEPLOYMENT, object("podinfo", 6));
+    cache.deleted(DEPLOYMENT, &object("podinfo", 7));
+    view.written(&reference(DEPLOYMENT, &object("podinfo", 0)), object("podinfo", 6));
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), None);
+    view.written(&reference(DEPLOYMENT, &object("podinfo", 0)), object("podinfo", 8));
+    assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(8)), "one that is made anew is known at once");
+}
+
+#[test]
+fn a_read_heals_what_the_watch_has_missed() {
+    let (cache, mut channel) = cache();
+    cache.applied(DEPLOYMENT, object("changed", 5));
+    cache.applied(DEPLOYMENT, object("gone", 6));
+    let view = cache.view(&key("a"));
+    let references = ["changed", "gone"].map(|name| reference(DEPLOYMENT, &object(name, 0)));
+    assert!(references.iter().all(|object| view.get(DEPLOYMENT, "test", &object.name).is_some()));
+    view.refreshed(&references[0], Some(object("changed", 9)));
+    view.refreshed(&references[1], None);
+    view.finish();
+    assert_eq!(version(&cache, DEPLOYMENT, "changed"), Some(json!(9)));
+    assert_eq!(version(&cache, DEPLOYMENT, "gone"), None);
+    assert_eq!(woken(&mut channel), ["a"]);
 }
