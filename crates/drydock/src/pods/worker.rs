@@ -35,7 +35,7 @@ const WRITE_RETRY: Duration = Duration::from_secs(1);
 const DEFAULT_GRACE: u64 = 30;
 /// The least real time between the news that a pod leaves and its leaving. News travels in real time, however fast the
 /// clock runs.
-const NEWS: Duration = Duration::from_millis(300);
+const NEWS: Duration = Duration::from_millis(500);
 /// Exit code of a process that was killed.
 const KILLED: i32 = 137;
 

@@ -162,3 +162,16 @@ async fn rolling_update_under_load(options: Options, pause: Duration) {
     let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "test");
     assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_cluster_is_gone() {
+    let cluster = Cluster::start(Options::paused()).await.unwrap();
+    cluster.apply(PODINFO).await.unwrap();
+    until_rolled_out(&cluster).await;
+    let (net, names) = (cluster.net().clone(), cluster.names().clone());
+    let address = *names.resolve("podinfo.test", 9898).unwrap().first().unwrap();
+    assert!(net.connect(address).await.is_ok());
+    drop(cluster);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(net.connect(address).await.is_err(), "{address} still listens");
+}
