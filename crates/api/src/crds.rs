@@ -14,6 +14,7 @@ mod schema;
 mod service;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
@@ -31,14 +32,15 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 }
 
 /// The schema of one of the three kinds; `None` for any other.
-pub fn schema_of(kind: &str) -> Option<JSONSchemaProps> {
-    let definition = match kind {
-        "Canary" => canary::definition(),
-        "MetricTemplate" => metric_template::definition(),
-        "AlertProvider" => alert_provider::definition(),
-        _ => return None,
-    };
-    definition.spec.versions.into_iter().next()?.schema?.open_api_v3_schema
+pub fn schema_of(kind: &str) -> Option<&'static JSONSchemaProps> {
+    static SCHEMAS: LazyLock<BTreeMap<String, JSONSchemaProps>> = LazyLock::new(|| {
+        let schema = |crd: CustomResourceDefinition| {
+            let version = crd.spec.versions.into_iter().next()?;
+            Some((crd.spec.names.kind, version.schema?.open_api_v3_schema?))
+        };
+        crds().into_iter().filter_map(schema).collect()
+    });
+    SCHEMAS.get(kind)
 }
 
 /// What differs between the three definitions.
@@ -123,4 +125,4 @@ fn conditions() -> Schema {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -89,6 +89,8 @@ struct Object {
     namespace: String,
     name: String,
     node: Node,
+    /// What the API server would refuse or drop.
+    refused: Vec<FieldError>,
     typed: Option<Typed>,
 }
 
@@ -162,8 +164,12 @@ impl Object {
             namespace: text(&["metadata", "namespace"]).unwrap_or_else(|| "default".into()),
             name: text(&["metadata", "name"]).unwrap_or_default(),
             node,
+            refused: Vec::new(),
             typed: None,
         };
+        if let Some(schema) = crds::schema_of(&object.kind) {
+            object.refused = schema::check(&object.node, schema);
+        }
         if version != API_VERSION {
             let problem = format!("\"{version}\" is not served");
             findings.push(
@@ -180,7 +186,7 @@ impl Object {
 
     fn read(&self, value: Value) -> Result<Option<Typed>, FieldError> {
         // What the schema finds is said by the schema; only what it cannot say (a fraction) is left to the types.
-        let stays_silent = |error: FieldError| if self.schema_errors().is_empty() { Err(error) } else { Ok(None) };
+        let stays_silent = |error: FieldError| if self.refused.is_empty() { Err(error) } else { Ok(None) };
         let typed = match self.kind.as_str() {
             "Canary" => field::parse(value).map(|canary| Typed::Canary(Box::new(canary))),
             "MetricTemplate" => field::parse(value).map(|template| Typed::MetricTemplate(Box::new(template))),
@@ -200,13 +206,9 @@ impl Object {
         }
     }
 
-    fn schema_errors(&self) -> Vec<FieldError> {
-        crds::schema_of(&self.kind).map(|schema| schema::check(&self.node, &schema)).unwrap_or_default()
-    }
-
     fn check(&self, context: &Context<'_>) -> Vec<Finding> {
         let mut errors = self.metadata();
-        errors.extend(self.schema_errors());
+        errors.extend(self.refused.iter().cloned());
         let report = match &self.typed {
             Some(Typed::Canary(canary)) => validate(canary, context),
             Some(Typed::MetricTemplate(template)) => validate_metric_template(template, context),

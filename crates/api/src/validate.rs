@@ -129,4 +129,6 @@ pub fn validate(canary: &Canary, context: &Context<'_>) -> Report {
 }
 
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod tests;

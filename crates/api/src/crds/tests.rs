@@ -34,8 +34,8 @@ fn full(schema: &JSONSchemaProps) -> Value {
     }
 }
 
-fn full_object(kind: &str) -> Value {
-    let mut object = full(&schema_of(kind).unwrap());
+pub(crate) fn full_object(kind: &str) -> Value {
+    let mut object = full(schema_of(kind).unwrap());
     object["apiVersion"] = json!(crate::API_VERSION);
     object["kind"] = json!(kind);
     object["metadata"] = json!({ "name": "podinfo" });

@@ -58,12 +58,12 @@ fn every_bad_object_is_found_out() {
 #[test]
 fn the_crds_refuse_what_the_files_say_and_no_more() {
     let schema = crds::schema_of("Canary").unwrap();
-    let rules = serde_json::to_value(&schema).unwrap();
+    let rules = serde_json::to_value(schema).unwrap();
     for (path, text) in files("bad") {
         let refused = document::read(&text).0.iter().any(|node| {
             // A field that is dropped is not refused.
             let dropped = |error: &FieldError| error.problem.starts_with("there is no such field");
-            !schema::check(node, &schema).iter().all(dropped)
+            !schema::check(node, schema).iter().all(dropped)
                 || kube_cel::Validator::new().validate(&rules, &node.value(), None).is_err()
         });
         let expected = text.lines().find_map(|line| line.strip_prefix("# crd: ")).unwrap();
