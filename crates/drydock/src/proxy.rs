@@ -81,6 +81,7 @@ async fn accept(listener: TcpListener, mesh: Mesh) {
             let _ = stream.set_nodelay(true);
             let server = hyper::server::conn::http1::Builder::new()
                 .preserve_header_case(true)
+                .auto_date_header(false)
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
             if let Err(error) = server.await {
@@ -141,7 +142,8 @@ pub(crate) async fn serve_router(
         while let Ok(stream) = listener.accept().await {
             let service = TowerToHyperService::new(router.clone());
             connections.spawn(async move {
-                let server = hyper::server::conn::http1::Builder::new();
+                let mut server = hyper::server::conn::http1::Builder::new();
+                server.auto_date_header(false);
                 let _ = server.serve_connection(TokioIo::new(stream), service).await;
             });
             while connections.try_join_next().is_some() {}

@@ -40,7 +40,7 @@ const BUCKETS: [f64; 19] = [
 ];
 
 /// More label sets than any test cluster needs; beyond it a new set is not counted, so that memory stays bounded.
-const MAX_SERIES: usize = 20_000;
+const MAX_SERIES: usize = 5_000;
 
 /// One request as its sender saw it.
 #[derive(Clone, Copy, Debug)]

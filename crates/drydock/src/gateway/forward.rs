@@ -76,7 +76,9 @@ impl DataPlane {
                     let request = request.map(|body| body.map_err(BoxError::from).boxed_unsync());
                     async move { Ok::<_, std::convert::Infallible>(plane.answer(port, request).await) }
                 });
-                let server = hyper::server::conn::http1::Builder::new();
+                let mut server = hyper::server::conn::http1::Builder::new();
+                // The machine's date has no meaning here, and it would make two equal runs differ.
+                server.auto_date_header(false);
                 if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
                     tracing::trace!(%error, "gateway connection ended");
                 }

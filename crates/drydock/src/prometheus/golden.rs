@@ -206,3 +206,25 @@ fn what_is_wrong_is_said_in_the_right_class() {
     let deep = format!("{}1{}", "(".repeat(500), ")".repeat(500));
     assert!(matches!(ask(&storage, 60, &deep), Err(QueryError::BadData(_))));
 }
+
+/// The shapes of the queries that rollouts send: trailing commas, spaces everywhere, `by` behind the argument.
+#[test]
+fn builtin_queries_are_understood() {
+    let storage = load(&[
+        "http_request_duration_seconds_count{kubernetes_namespace=\"test\",kubernetes_pod_name=\"podinfo-abc-x1\",status=\"200\"} | 0 9 18 27 36 45 54",
+        "http_request_duration_seconds_count{kubernetes_namespace=\"test\",kubernetes_pod_name=\"podinfo-abc-x1\",status=\"500\"} | 0 1 2 3 4 5 6",
+        "http_request_duration_seconds_count{kubernetes_namespace=\"test\",kubernetes_pod_name=\"podinfo-primary-abc-x1\",status=\"500\"} | 0 1 2 3 4 5 6",
+        "lb_bucket{route=\"kube_test__app_canary__all__app_canary\",code=\"200\",le=\"+Inf\"} | 0 30 60 90 120 150 180",
+        "lb_bucket{route=\"kube_test__app_canary__all__app_canary\",code=\"503\",le=\"+Inf\"} | 0 10 20 30 40 50 60",
+    ]);
+    let pods = "kubernetes_namespace=\"test\", kubernetes_pod_name=~\"podinfo-[0-9a-zA-Z]+(-[0-9a-zA-Z]+)\"";
+    let count = "http_request_duration_seconds_count";
+    let http = format!(
+        " sum( rate( {count}{{ {pods}, status!~\"5.*\" }}[1m] ) ) / sum( rate( {count}{{ {pods}, }}[1m] ) ) * 100"
+    );
+    let route = "route=~\"kube(ew)?_test__app_canary__.*__app_canary(_[0-9]+)?\"";
+    let lb = format!(
+        " sum(rate(lb_bucket{{{route},code!~\"5..\",le=\"+Inf\"}}[1m])) / sum(rate(lb_bucket{{{route},le=\"+Inf\"}}[1m])) * 100"
+    );
+    check(&storage, 60, &[(&http, "{} 90"), (&lb, "{} 75")]);
+}

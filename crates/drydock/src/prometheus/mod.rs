@@ -55,7 +55,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(5), retention: Duration::from_secs(3_600), targets: Vec::new() }
+        Self { interval: Duration::from_secs(5), retention: Duration::from_secs(1_800), targets: Vec::new() }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn is_stale(value: f64) -> bool {
 }
 
 /// More series than a test cluster has; beyond it new ones are not stored.
-const MAX_SERIES: usize = 200_000;
+const MAX_SERIES: usize = 100_000;
 
 /// All series, by metric name and labels.
 pub(super) struct Storage {

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, StatusCode};
@@ -11,7 +10,6 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DeleteParams;
 use seaway_drydock::Wire;
-use seaway_drydock::load::{self, Load, Road, Stop};
 use seaway_drydock::proxy::{self, Mesh, Proxy};
 use seaway_drydock::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -476,37 +474,4 @@ async fn real_commands_reach_names_through_the_proxy() {
     let tunnel = "CONNECT podinfo-canary.test:80 HTTP/1.1\r\nHost: x\r\n\r\nGET /t HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert!(exchange(tunnel).await.contains("\"target\":\"/t\""));
     assert_eq!(mesh.telemetry().requests()[&("podinfo-canary".to_owned(), 200)], 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn load_is_bounded_and_says_who_answered() {
-    let mut yard = Yard::with_gateway().await;
-    yard.app("test", "primary", 1, 1).await;
-    yard.app("test", "canary", 2, 1).await;
-    let rules = to(json!([{"name": "primary", "port": 80, "weight": 3}, {"name": "canary", "port": 80, "weight": 1}]));
-    yard.route("podinfo", rules).await;
-    let names = yard.names.clone();
-    let dial: load::Dial = Arc::new(move || {
-        let names = names.clone();
-        Box::pin(async move { names.dial("gateway-istio.istio-ingress", 80).await })
-    });
-    let road = Road::Dial(dial);
-    let paced = Load::get("/".parse().unwrap())
-        .host("www.example.com")
-        .pace(2, Some(10.0))
-        .until(Stop::After(Duration::from_secs(120)));
-    let summary = load::run(&paced, &road, yard.clock, |_| {}).await;
-    assert_eq!(summary.requests, 2_400, "two workers, ten a second, two minutes");
-    assert_eq!((summary.versions["primary"].requests, summary.versions["canary"].requests), (1_800, 600));
-    assert_eq!((summary.failed, summary.unexplained), (0, 0));
-
-    let failing = Load { target: "/status/503".parse().unwrap(), ..paced.until(Stop::Count(40)) };
-    let summary = load::run(&failing, &road, yard.clock, |record| assert!(record.failed())).await;
-    assert_eq!((summary.requests, summary.failed, summary.unexplained), (40, 40, 40));
-    assert_eq!(summary.statuses()[&503], 40);
-
-    let mesh = Mesh::new(yard.names.clone(), Telemetry::new("istio-system", "mesh"));
-    let through = Load::get("http://canary.test/".parse().unwrap()).until(Stop::Count(7));
-    load::run(&through, &Road::Mesh(mesh.clone()), yard.clock, |_| {}).await;
-    assert_eq!(mesh.telemetry().requests()[&("canary".to_owned(), 200)], 7);
 }
