@@ -168,11 +168,13 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             selectable: &["status.phase"],
             columns: &[("Status", ".status.phase")],
             prepare: |namespace, _, _| {
-                let name = meta::name(namespace).to_owned();
-                let metadata = meta::metadata(namespace);
-                let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-                meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
+                label_with_name(namespace);
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
+            },
+            // Its finalizer is the server's: a client that leaves it out must not lose the contents.
+            prepare_update: |namespace, old| {
+                label_with_name(namespace);
+                meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
             },
             contents: Some(Contents {
                 list: |state, namespace| state.inside(meta::name(namespace)),
@@ -347,6 +349,13 @@ fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
                    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
         causes.push(Cause::forbidden("spec", why));
     }
+}
+
+/// A namespace can be selected by its name.
+fn label_with_name(namespace: &mut Value) {
+    let name = meta::name(namespace).to_owned();
+    let labels = meta::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
+    meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
 }
 
 /// An event lives where the object it is about lives; cluster-wide objects have theirs in `default`.

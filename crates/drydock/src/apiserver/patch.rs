@@ -20,7 +20,7 @@ impl Server {
         }
         let mut state = self.store.lock();
         let live = call.live(&state)?;
-        let new = patched(call, &live, call.served.version().schema())?;
+        let new = patched(call, &call.versioned(&live), call.served.version().schema())?;
         let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }

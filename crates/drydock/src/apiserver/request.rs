@@ -159,6 +159,15 @@ impl Call {
         Selector::parse(self.params.get("labelSelector"), &fields, &selectable)
     }
 
+    /// A stored object in the version the request speaks.
+    pub(crate) fn versioned(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        if let Value::Object(members) = &mut object {
+            members.insert("apiVersion".into(), self.served.api_version().into());
+        }
+        object
+    }
+
     /// The body as an object.
     pub(crate) fn object(&self) -> Result<Value> {
         parse_body(&self.body)

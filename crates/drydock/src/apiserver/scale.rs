@@ -33,7 +33,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
         let cause = Cause::invalid("spec.replicas", &replicas, "must be greater than or equal to 0");
         return Err(ApiError::invalid(&call.served.resource, &call.name, &[cause]));
     }
-    let mut new = Value::clone(&live);
+    let mut new = call.versioned(&live);
     set(&mut new, &paths.spec_replicas, replicas);
     // The version the client read, so that the usual conflict check applies.
     let version = meta::field(&wanted, "resourceVersion");

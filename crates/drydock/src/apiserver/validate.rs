@@ -288,6 +288,19 @@ pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>
     }
 }
 
+/// An object that is being deleted can only lose finalizers.
+pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let held = meta::finalizers(old);
+    let added: Vec<_> = meta::finalizers(new).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
+    if !added.is_empty() {
+        let list = added.iter().map(|finalizer| format!("{finalizer:?}")).collect::<Vec<_>>().join(", ");
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+        );
+        causes.push(Cause::forbidden("metadata.finalizers", &why));
+    }
+}
+
 /// What is wrong with a list of owners. Their fields are checked by the schema.
 pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);

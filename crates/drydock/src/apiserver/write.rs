@@ -137,13 +137,12 @@ impl Server {
             return Ok(Written { object: Arc::new(new), warnings });
         }
         let id = (resource.id.clone(), Key { namespace: meta::namespace(live).into(), name: meta::name(live).into() });
-        let object = self.put(state, call.author(), id.clone(), new);
-        // The last finalizer of an object that is being deleted was taken away.
-        if is_finished(&object) {
-            let gone = self.remove(state, call.author(), id).unwrap_or(object);
-            return Ok(Written { object: gone, warnings });
+        // The last finalizer of an object that is being deleted was taken away: watches see it go, not change.
+        if is_finished(&new) {
+            self.remove(state, call.author(), id);
+            return Ok(Written { object: Arc::new(new), warnings });
         }
-        Ok(Written { object, warnings })
+        Ok(Written { object: self.put(state, call.author(), id, new), warnings })
     }
 
     /// Records who owns what after a write.
@@ -265,6 +264,9 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     }
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
     validate::owners(object, &mut causes);
+    if let Some(old) = old.filter(|old| meta::deleting(old)) {
+        validate::finalizers(old, object, &mut causes);
+    }
     let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
     validate::validate(version.schema(), object, "", strictness, &mut causes);
     // Rules over values make no sense on an object of the wrong shape.

@@ -212,6 +212,9 @@ async fn the_gateway_api_is_installed_with_its_rules() {
         (seen.types.unwrap().api_version.as_str(), seen.metadata.resource_version),
         ("gateway.networking.k8s.io/v1beta1", made.resource_version())
     );
+    let patch = Patch::Merge(json!({"spec": {"hostnames": ["a.example.com"]}}));
+    older.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(routes.get("a").await.unwrap().data["spec"]["hostnames"], json!(["a.example.com"]));
     let status =
         refused(routes.create(&PostParams::default(), &route(json!([{"backendRefs": [{"name": "a"}]}]))).await);
     assert!(status.message.contains("Must have port for Service reference"), "{}", status.message);

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy, WatchEvent, WatchParams,
+};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -47,16 +50,22 @@ async fn preconditions_protect_against_deleting_another_object() {
 
 #[tokio::test(start_paused = true)]
 async fn finalizers_hold_an_object_until_the_last_is_gone() {
-    let api = configs(&server().client("test"));
+    let server = server();
+    let api = configs(&server.client("test"));
     make(&api, "a", json!({"finalizers": ["seaway.dev/hold", "seaway.dev/other"]})).await;
     let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
     assert!(marked.metadata.deletion_timestamp.is_some());
     let patch = Patch::Merge(json!({"metadata": {"finalizers": ["seaway.dev/other"]}}));
     api.patch("a", &PatchParams::default(), &patch).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_some());
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": ["seaway.dev/other", "seaway.dev/new"]}}));
+    let status = refused(api.patch("a", &PatchParams::default(), &patch).await);
+    assert!(status.message.contains("found new finalizers []string{\"seaway.dev/new\"}"), "{}", status.message);
+    let mut events = api.watch(&WatchParams::default(), &server.revision().to_string()).await.unwrap().boxed();
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     api.patch("a", &PatchParams::default(), &patch).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
+    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Deleted(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,6 +172,7 @@ async fn a_namespace_goes_with_everything_in_it() {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let made = serde_json::from_value(json!({"metadata": {"name": "test"}})).unwrap();
     namespaces.create(&PostParams::default(), &made).await.unwrap();
+    namespaces.replace("test", &PostParams::default(), &made).await.unwrap();
     let api: Api<ConfigMap> = Api::namespaced(client, "test");
     make(&api, "plain", json!({})).await;
     make(&api, "held", json!({"finalizers": ["seaway.dev/hold"]})).await;
