@@ -160,7 +160,14 @@ async fn rolling_update_under_load(options: Options, pause: Duration) {
         assert!(answers.iter().any(|(_, answered)| answered == version), "{version} never answered");
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "test");
-    assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), 3);
+    let left = || async { pods.list(&ListParams::default()).await.unwrap().items.len() };
+    for _ in 0..100 {
+        if left().await == 3 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{} pods are left", left().await);
 }
 
 #[tokio::test(start_paused = true)]
