@@ -258,3 +258,83 @@ impl Fields {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment() -> Schema {
+        Schema::named("apps.v1.DeploymentSpec")
+    }
+
+    fn spec(image: &str) -> Value {
+        json!({
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "a"}},
+            "template": {
+                "metadata": {"labels": {"app": "a"}, "finalizers": ["x/y"]},
+                "spec": {"containers": [{"name": "main", "image": image, "args": ["a", "b"]}]},
+            },
+        })
+    }
+
+    #[test]
+    fn a_set_has_the_form_kubernetes_writes_and_reads_back() {
+        let fields = Fields::of(&deployment(), &spec("1"), false);
+        let written = fields.to_json();
+        assert_eq!(
+            written,
+            json!({
+                "f:replicas": {},
+                "f:selector": {},
+                "f:template": {
+                    "f:metadata": {"f:finalizers": {"v:\"x/y\"": {}}, "f:labels": {"f:app": {}}},
+                    "f:spec": {"f:containers": {"k:{\"name\":\"main\"}": {".": {}, "f:args": {}, "f:image": {}, "f:name": {}}}},
+                },
+            })
+        );
+        assert_eq!(Fields::from_json(&written), fields);
+    }
+
+    #[test]
+    fn a_comparison_names_the_leaves_that_differ() {
+        let (changed, removed) = Fields::compare(&deployment(), &spec("1"), &spec("2"));
+        assert_eq!(changed.paths(), [".template.spec.containers[name=\"main\"].image"]);
+        assert!(removed.is_empty());
+        let mut without = spec("1");
+        meta_labels(&mut without).shift_remove("app");
+        let (changed, removed) = Fields::compare(&deployment(), &spec("1"), &without);
+        assert!(changed.is_empty());
+        assert_eq!(removed.paths(), [".template.metadata.labels.app"]);
+    }
+
+    fn meta_labels(spec: &mut Value) -> &mut Map<String, Value> {
+        spec.pointer_mut("/template/metadata/labels").and_then(Value::as_object_mut).unwrap()
+    }
+
+    #[test]
+    fn sets_are_sets() {
+        let schema = deployment();
+        let (one, two) = (
+            Fields::of(&schema, &spec("1"), false),
+            Fields::of(&schema, &json!({"replicas": 1, "paused": true}), false),
+        );
+        assert_eq!(one.intersection(&two).paths(), [".replicas"]);
+        assert_eq!(two.difference(&one).paths(), [".paused"]);
+        assert_eq!(two.clone().union(&one).difference(&one), two.difference(&one));
+    }
+
+    #[test]
+    fn removal_takes_empty_containers_along_but_not_what_others_keep() {
+        let schema = deployment();
+        let nothing = Fields::default();
+        let all = Fields::of(&schema, &spec("1"), false);
+        let mut value = spec("1");
+        all.remove_from(&schema, &mut value, &nothing);
+        assert_eq!(value, json!({}));
+        let kept = Fields::of(&schema, &json!({"template": {"spec": {"containers": [{"name": "main"}]}}}), false);
+        let mut value = spec("1");
+        all.difference(&kept).remove_from(&schema, &mut value, &kept);
+        assert_eq!(value, json!({"template": {"spec": {"containers": [{"name": "main"}]}}}));
+    }
+}
