@@ -5,6 +5,8 @@
 //! write.
 
 mod hooks;
+pub mod podinfo;
+mod process;
 mod transcript;
 mod users;
 
@@ -27,6 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use hooks::Hooks;
+pub use process::Process;
 pub use transcript::{Entry, Transcript};
 pub use users::Users;
 
@@ -129,6 +132,29 @@ impl Ship {
         if let Err(error) = self.cluster.apply(yaml).await {
             panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
         }
+    }
+
+    /// Replaces a CRD.
+    pub async fn replace_crd(&self, json: &str) {
+        use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+        let object: Value = serde_json::from_str(json).unwrap();
+        let api: Api<CustomResourceDefinition> = Api::all(self.cluster.client("kubectl"));
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let current = api.get(&name).await.unwrap();
+        let mut object: CustomResourceDefinition = serde_json::from_value(object).unwrap();
+        object.metadata.resource_version = current.metadata.resource_version;
+        api.replace(&name, &kube::api::PostParams::default(), &object).await.unwrap();
+    }
+
+    /// Replaces a whole Canary, as `kubectl replace` does.
+    pub async fn replace_canary(&self, canary: Value) {
+        use kube::api::{ApiResource, DynamicObject, PostParams};
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.cluster.client("kubectl"), "test", &ApiResource::erase::<Canary>(&()));
+        let mut object: DynamicObject = serde_json::from_value(canary).unwrap();
+        let name = object.metadata.name.clone().unwrap();
+        object.metadata.resource_version = api.get(&name).await.unwrap().metadata.resource_version;
+        api.replace(&name, &PostParams::default(), &object).await.unwrap();
     }
 
     pub fn api<K>(&self, namespace: &str) -> Api<K>

@@ -1,1 +1,207 @@
 //! Bad objects: refused on the object itself, nothing else is written, others go on, the corrected object recovers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use seaway_api::canary::{Canary, ConditionStatus, Phase};
+use serde_json::{Value, json};
+
+use crate::harness::{CANARY, OPERATOR, Ship, Users};
+
+/// One file of `examples/bad`, with what its comments promise.
+struct Exhibit {
+    file: String,
+    yaml: String,
+    error: bool,
+    path: String,
+    refused: bool,
+}
+
+/// All exhibits that are YAML at all; what a parser refuses never reaches a cluster.
+fn museum() -> Vec<Exhibit> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bad");
+    let mut exhibits: Vec<Exhibit> = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let file = entry.file_name().into_string().unwrap();
+        if !file.ends_with(".yaml") {
+            continue;
+        }
+        let yaml = std::fs::read_to_string(entry.path()).unwrap();
+        let comment = |key: &str| {
+            let line = yaml.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+            line.trim().to_owned()
+        };
+        let expect = comment("# expect:");
+        let (severity, path) = expect.split_once(' ').expect(&file);
+        let (error, path) = (severity == "error", path.to_owned());
+        let refused = comment("# crd:") == "refuses";
+        if path != "(yaml)" {
+            exhibits.push(Exhibit { file, error, path, refused, yaml });
+        }
+    }
+    exhibits.sort_by(|a, b| a.file.cmp(&b.file));
+    assert!(exhibits.len() >= 60, "only {} exhibits", exhibits.len());
+    exhibits
+}
+
+/// Seaway's CRDs without what they add to Flagger's: rules, bounds and alternatives. Such CRDs are in clusters that
+/// Seaway takes over, so the operator itself must know every answer.
+fn stock(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            for key in ["x-kubernetes-validations", "minimum", "maximum", "minItems", "maxItems", "oneOf", "not"] {
+                fields.remove(key);
+            }
+            fields.values_mut().for_each(|value| *value = stock(value.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| *value = stock(value.take())),
+        _ => {}
+    }
+    schema
+}
+
+fn names(yaml: &str) -> Vec<String> {
+    yaml.lines()
+        .filter_map(|line| line.strip_prefix("  name: "))
+        .map(|name| name.trim_matches('"').to_owned())
+        .collect()
+}
+
+/// The last Canary of a file is the one the comment is about.
+async fn verdict(ship: &Ship, exhibit: &Exhibit) -> Option<(ConditionStatus, String)> {
+    let name = names(&exhibit.yaml).pop()?;
+    let raw: Value = raw_canary(ship, &name).await?;
+    let condition = raw["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == "Accepted")?.clone();
+    let status = serde_json::from_value(condition["status"].clone()).unwrap();
+    Some((status, condition["message"].as_str().unwrap_or_default().to_owned()))
+}
+
+/// The object as stored, also when it does not parse.
+async fn raw_canary(ship: &Ship, name: &str) -> Option<Value> {
+    use kube::api::{Api, ApiResource, DynamicObject};
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(ship.cluster.client("test"), "test", &ApiResource::erase::<Canary>(&()));
+    api.get_opt(name).await.unwrap().map(|object| serde_json::to_value(object).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_crds_refuse_what_the_museum_says_they_refuse() {
+    let ship = Ship::launch().await;
+    for exhibit in museum() {
+        let refused = ship.cluster.apply(&exhibit.yaml).await.is_err();
+        assert_eq!(refused, exhibit.refused, "{}", exhibit.file);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_objects_spoil_only_themselves_and_recover() {
+    let mut ship = Ship::launch().await;
+    for crd in seaway_api::crds::crds() {
+        ship.replace_crd(&stock(serde_json::to_value(crd).unwrap()).to_string()).await;
+    }
+    ship.start_operator();
+    ship.apply(CANARY).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+
+    let mut admitted = Vec::new();
+    ship.cluster.api().log().clear();
+    for exhibit in museum() {
+        if ship.cluster.apply(&exhibit.yaml).await.is_ok() {
+            admitted.push(exhibit);
+        }
+    }
+    assert!(admitted.len() >= 60, "stock CRDs admit only {}", admitted.len());
+    ship.sail(Duration::from_secs(30)).await;
+
+    for exhibit in &admitted {
+        let (status, message) = verdict(&ship, exhibit).await.unwrap_or_else(|| panic!("{}: no verdict", exhibit.file));
+        let expected = if exhibit.error { ConditionStatus::False } else { ConditionStatus::True };
+        let pruned = exhibit.file.starts_with("misspelt") || exhibit.file.starts_with("field-at");
+        assert!(pruned || status == expected, "{}: {status:?} {message}", exhibit.file);
+        assert!(pruned || message.contains(&exhibit.path), "{}: {message}", exhibit.file);
+    }
+    let told = ship.events().await;
+    for exhibit in admitted.iter().filter(|exhibit| exhibit.error) {
+        let name = names(&exhibit.yaml).pop().unwrap();
+        let on_it = told.iter().filter(|event| event.involved_object.name.as_deref() == Some(&name));
+        let warned = on_it.into_iter().any(|event| {
+            event.type_.as_deref() == Some("Warning")
+                && event.message.as_deref().unwrap_or_default().contains(&exhibit.path)
+        });
+        assert!(warned, "{}: no Event names {}", exhibit.file, exhibit.path);
+    }
+    // Of the rejected ones nothing but status and Events was written.
+    let rejected: Vec<String> = admitted.iter().filter(|e| e.error).filter_map(|e| names(&e.yaml).pop()).collect();
+    for request in ship.cluster.api().log().snapshot() {
+        let touched = rejected.iter().any(|name| !name.is_empty() && request.name.starts_with(name.as_str()));
+        if request.user == OPERATOR && request.is_write() && touched {
+            let allowed =
+                request.resource == "events" || request.resource == "canaries" && request.subresource == "status";
+            assert!(allowed, "{request:?}");
+        }
+    }
+
+    // The healthy one beside them finishes.
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+
+    // Corrected objects recover without a restart.
+    let good = ship.canary("podinfo").await.spec;
+    for exhibit in admitted.iter().filter(|exhibit| exhibit.error) {
+        let Some(name) = names(&exhibit.yaml).pop().filter(|name| name.len() < 50 && !name.is_empty()) else {
+            continue;
+        };
+        let mut spec = serde_json::to_value(&good).unwrap();
+        spec["targetRef"]["name"] = json!(name);
+        spec.as_object_mut().unwrap().remove("autoscalerRef");
+        let canary = json!({"apiVersion": "flagger.app/v1beta1", "kind": "Canary",
+            "metadata": {"name": name, "namespace": "test"}, "spec": spec});
+        ship.replace_canary(canary).await;
+    }
+    ship.sail(Duration::from_secs(30)).await;
+    for exhibit in admitted.iter().filter(|exhibit| exhibit.error) {
+        let short = names(&exhibit.yaml).pop().is_some_and(|name| name.len() < 50 && !name.is_empty());
+        if short {
+            let (status, message) = verdict(&ship, exhibit).await.unwrap();
+            assert_eq!(status, ConditionStatus::True, "{}: {message}", exhibit.file);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_becomes_bad_midway_holds_its_traffic() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    ship.sail(Duration::from_secs(5)).await;
+    ship.patch_canary("podinfo", json!({"spec": {"service": {"gatewayRefs": null}}})).await;
+    ship.sail(Duration::from_secs(600)).await;
+    assert_eq!(ship.weights("podinfo").await, (80, 20));
+    assert_eq!(ship.replicas("podinfo").await, 2);
+    let gateway = json!([{"name": "gateway", "namespace": "istio-ingress"}]);
+    ship.patch_canary("podinfo", json!({"spec": {"service": {"gatewayRefs": gateway}}})).await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_of_somebody_else_is_left_alone() {
+    let mut ship = Ship::launch().await;
+    let foreign = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n\
+        metadata: {name: podinfo, namespace: test}\n\
+        spec: {parentRefs: [{name: gateway, namespace: istio-ingress}], hostnames: [other.example.com]}\n";
+    ship.apply(foreign).await;
+    ship.start_operator();
+    ship.apply(CANARY).await;
+    ship.sail(Duration::from_secs(120)).await;
+    let status = ship.status("podinfo").await;
+    let accepted = status.conditions.iter().find(|condition| condition.type_ == "Accepted").unwrap();
+    assert_eq!(accepted.status, ConditionStatus::False, "{accepted:?}");
+    assert_eq!(ship.replicas("podinfo").await, 2, "the target goes on serving");
+    let route: seaway_api::foreign::gateway::HttpRoute = ship.api("test").get("podinfo").await.unwrap();
+    assert_eq!(route.metadata.generation, Some(1));
+}

@@ -48,13 +48,6 @@ fn without_values(texts: Vec<String>) -> Vec<String> {
     masked
 }
 
-/// The golden Canary's values: ten seconds instead of the tutorial's minute.
-fn fast_canary() -> String {
-    CANARY
-        .replace("interval: 1m\n    # max number", "interval: 10s\n    # max number")
-        .replace("interval: 30s", "interval: 20s")
-}
-
 fn weights(steps: &[(&str, i64)]) -> Vec<(String, i64)> {
     steps.iter().map(|(phase, weight)| ((*phase).to_owned(), *weight)).collect()
 }
@@ -63,7 +56,7 @@ fn weights(steps: &[(&str, i64)]) -> Vec<(String, i64)> {
 async fn initialise_promote_roll_back_and_promote_again_as_flagger_did() {
     let mut ship = Ship::launch().await;
     ship.start_operator();
-    ship.apply(&fast_canary()).await;
+    ship.apply(CANARY).await;
     ship.until_phase("podinfo", Phase::Initialized).await;
     assert_eq!(said(&ship), golden("A1-canary-create"));
     assert_eq!(ship.transcript.steps("podinfo"), weights(&[("Initializing", 0), ("Initialized", 0)]));

@@ -1,0 +1,107 @@
+//! Operators as real processes on real sockets: killed without a word, and two at once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
+use seaway_api::canary::Phase;
+use seaway_cli::demo::ground::{Ground, MANIFESTS};
+
+use crate::harness::{Process, Transcript, Users, podinfo};
+
+/// No hooks and no metrics: their names resolve inside the cluster only, and a process of its own is outside.
+const CANARY: &str = "
+apiVersion: flagger.app/v1beta1
+kind: Canary
+metadata: {name: podinfo, namespace: test}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: podinfo}
+  progressDeadlineSeconds: 60
+  service:
+    port: 9898
+    hosts: [www.example.com]
+    gatewayRefs: [{name: gateway, namespace: istio-ingress}]
+  analysis: {interval: 10s, threshold: 2, maxWeight: 60, stepWeight: 20}
+";
+
+struct Harbour {
+    ground: Ground,
+    transcript: Transcript,
+    kubeconfig: tempfile::NamedTempFile,
+}
+
+impl Harbour {
+    async fn open() -> Self {
+        let mut ground = Ground::start(1, Path::new(env!("CARGO_BIN_EXE_seaway"))).await.unwrap();
+        let transcript = Transcript::of(ground.cluster());
+        ground.apply(MANIFESTS.into_iter().filter(|(name, _)| *name != "canary.yaml")).await.unwrap();
+        ground.apply([("canary", CANARY)]).await.unwrap();
+        let kubeconfig = tempfile::NamedTempFile::new().unwrap();
+        ground.open(0, kubeconfig.path()).await.unwrap();
+        Self { ground, transcript, kubeconfig }
+    }
+
+    fn operator(&self, flags: &[&str]) -> Process {
+        Process::operator(self.kubeconfig.path(), flags)
+    }
+
+    async fn until_phase(&self, phase: &str) {
+        podinfo::until_phase(&self.ground, phase, &self.transcript).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_twenty_times_it_still_finishes_the_rollout() {
+    let harbour = Harbour::open().await;
+    let flags = ["-enable-leader-election=false"];
+    let mut operator = harbour.operator(&flags);
+    harbour.until_phase("Initialized").await;
+    let users = Users::start(harbour.ground.cluster(), 20);
+    harbour.transcript.clear();
+    podinfo::set_image(&harbour.ground, "6.0.1").await;
+    let mut kills = 0;
+    while kills < 20 {
+        // Lives of different lengths, so that the kills fall into ticks, between them, and into start-up.
+        tokio::time::sleep(Duration::from_millis(600 + 370 * (kills % 7))).await;
+        operator.kill();
+        kills += 1;
+        operator = harbour.operator(&flags);
+    }
+    harbour.until_phase("Succeeded").await;
+    assert_eq!(harbour.transcript.route("podinfo"), [20, 40, 60, 0], "{}", harbour.transcript);
+    let mut advances = harbour.transcript.events();
+    advances.retain(|text| text.starts_with("Advance"));
+    let told = advances.len();
+    advances.dedup();
+    assert_eq!(advances.len(), told, "a step was told twice\n{}", harbour.transcript);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_operators_one_leads_and_the_other_takes_over() {
+    let harbour = Harbour::open().await;
+    let flags = ["-lease-duration=4s"];
+    let mut first = harbour.operator(&flags);
+    harbour.until_phase("Initialized").await;
+    let leases: Api<Lease> = Api::namespaced(harbour.ground.cluster().client("test"), "kube-system");
+    let holder = async || {
+        let lease = leases.get("flagger-leader-election").await.unwrap();
+        lease.spec.unwrap().holder_identity.unwrap_or_default()
+    };
+    let leader = holder().await;
+    let mut second = harbour.operator(&flags);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(holder().await, leader, "the standby waits");
+    assert!(first.is_running() && second.is_running());
+
+    harbour.transcript.clear();
+    podinfo::set_image(&harbour.ground, "6.0.1").await;
+    podinfo::until_weight(&harbour.ground, 20, &harbour.transcript).await;
+    first.kill();
+    harbour.until_phase("Succeeded").await;
+    assert_ne!(holder().await, leader, "the standby leads");
+    assert!(second.is_running());
+    assert_eq!(harbour.transcript.route("podinfo"), [20, 40, 60, 0], "{}", harbour.transcript);
+    assert_eq!(podinfo::status(&harbour.ground).await.phase, Phase::Succeeded);
+}
