@@ -82,6 +82,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
                 () = stop.cancelled() => break None,
                 Some(sight) = seen.recv() => narrator.see(clock.now(), sight),
                 outcome = &mut story => break Some(outcome?),
+                error = ground.operator_ended() => return Err(error),
                 _ = frames.tick() => {
                     narrator.see(clock.now(), users.met());
                     narrator.redraw(clock.now())?;
@@ -104,7 +105,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     if options.keep {
         let path = kubeconfig_path();
         ground.open(0, &path).await?;
-        crate::commands::drydock::invite(&path, options.json);
+        crate::commands::drydock::invite(&ground, &path, options.json);
         stop.cancelled().await;
     }
     ground.stop().await;

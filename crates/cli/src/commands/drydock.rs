@@ -61,7 +61,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
         ground.start_operator();
     }
     ground.apply(files.iter().map(|(name, text)| (name.as_str(), text.as_str()))).await?;
-    invite(&path, options.json);
+    invite(&ground, &path, options.json);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(ExitCode::SUCCESS),
         error = ground.operator_ended() => Err(error),
@@ -71,15 +71,27 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Says how to use the cluster.
-pub(crate) fn invite(kubeconfig: &Path, json: bool) {
+pub(crate) fn invite(ground: &Ground, kubeconfig: &Path, json: bool) {
     let path = kubeconfig.display();
+    let proxy = ground.cluster().proxy_url("test");
     if json {
-        output::line(&json!({ "kubeconfig": path.to_string() }).to_string());
-    } else {
-        output::line(&format!(
-            "\nThe cluster runs until you press Ctrl-C. From another terminal:\n\n  \
-             export KUBECONFIG={path}\n  kubectl get canaries --all-namespaces\n  kubectl -n test get deployments,pods,httproutes\n  \
-             kubectl -n test set image deployment/podinfo podinfod=stefanprodan/podinfo:6.0.3\n"
-        ));
+        output::line(&json!({ "kubeconfig": path.to_string(), "httpProxy": proxy }).to_string());
+        return;
     }
+    let proxy = proxy.unwrap_or_default();
+    output::line(&format!(
+        "
+The cluster runs until you press Ctrl-C. From another terminal:
+
+  export KUBECONFIG={path}
+  kubectl get canaries --all-namespaces
+  kubectl -n test get deployments,pods,httproutes
+  kubectl -n test set image deployment/podinfo podinfod=stefanprodan/podinfo:6.0.3
+  kubectl -n test describe canary podinfo
+
+Names of the cluster are reached through its proxy:
+
+  http_proxy={proxy} curl http://podinfo.test:9898/
+"
+    ));
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use seaway_adapters::http::Http;
 use seaway_drydock::{Cluster, Options};
 use seaway_operator::{Config, Operator};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::glue::{ClusterClock, ClusterDial, LOADTESTER_IMAGE, LoadTester};
@@ -34,6 +34,9 @@ pub const MANIFESTS: [(&str, &str); 6] = [
 /// Where the operator would live in a cluster; its short names are looked up there.
 const OPERATOR_NAMESPACE: &str = "flagger-system";
 
+/// How far in the past a fast clock begins.
+const HEAD_START: Duration = Duration::from_secs(12 * 60 * 60);
+
 /// A cluster with Seaway's custom resources, and perhaps the operator.
 pub struct Ground {
     cluster: Cluster,
@@ -43,7 +46,8 @@ pub struct Ground {
 
 struct Running {
     stop: CancellationToken,
-    task: JoinHandle<anyhow::Result<()>>,
+    /// Why it ended, once it has.
+    ended: watch::Receiver<Option<String>>,
 }
 
 impl Ground {
@@ -52,7 +56,9 @@ impl Ground {
     pub async fn start(speed: u32, binary: &Path) -> anyhow::Result<Self> {
         let toolbox = Toolbox::create(binary, Offer::OursFirst).context("cannot make a directory for hey and curl")?;
         let tester = LoadTester::new(Arc::new(toolbox));
-        let mut options = Options::scaled(Timestamp::now(), speed);
+        // A clock that runs ahead starts in the past, or kubectl would be shown times that have not come yet.
+        let head_start = if speed > 1 { HEAD_START } else { Duration::ZERO };
+        let mut options = Options::scaled(Timestamp::now() - head_start, speed);
         options.programs = options.programs.with(LOADTESTER_IMAGE, tester.clone());
         let cluster = Cluster::start(options).await.context("the cluster did not start")?;
         if let Some(proxy) = cluster.proxy_address() {
@@ -92,22 +98,25 @@ impl Ground {
         let http = Http::through(Arc::new(ClusterDial(names)));
         let operator = Operator::new(config, self.cluster.client("seaway"), clock, http);
         let stop = CancellationToken::new();
-        let task = tokio::spawn({
-            let stop = stop.clone();
-            async move { operator.run(stop).await.map_err(anyhow::Error::from) }
+        let (sender, ended) = watch::channel(None);
+        let asked = stop.clone();
+        tokio::spawn(async move {
+            let why = match operator.run(asked).await {
+                Ok(()) => "the operator stopped".to_owned(),
+                Err(error) => format!("the operator stopped: {:#}", anyhow::Error::from(error)),
+            };
+            sender.send_replace(Some(why));
         });
-        self.operator = Some(Running { stop, task });
+        self.operator = Some(Running { stop, ended });
     }
 
     /// Completes when the operator has ended by itself, which it should not. Without an operator it never completes.
-    pub async fn operator_ended(&mut self) -> anyhow::Error {
-        match &mut self.operator {
-            None => std::future::pending().await,
-            Some(running) => match (&mut running.task).await {
-                Ok(Ok(())) => anyhow::anyhow!("the operator stopped"),
-                Ok(Err(error)) => error.context("the operator failed"),
-                Err(error) => anyhow::Error::from(error).context("the operator broke"),
-            },
+    pub async fn operator_ended(&self) -> anyhow::Error {
+        let Some(running) = &self.operator else { return std::future::pending().await };
+        match running.ended.clone().wait_for(Option::is_some).await {
+            Ok(why) => anyhow::anyhow!("{}", why.as_deref().unwrap_or_default()),
+            // The task is gone without a word: it panicked.
+            Err(_) => anyhow::anyhow!("the operator broke"),
         }
     }
 
@@ -134,10 +143,10 @@ impl Ground {
 
     /// Stops the operator, gracefully, and then the cluster.
     pub async fn stop(mut self) {
-        if let Some(running) = self.operator.take() {
+        if let Some(mut running) = self.operator.take() {
             running.stop.cancel();
             // It writes what it must; should it hang, the cluster goes away beneath it.
-            let _ = tokio::time::timeout(Duration::from_secs(3), running.task).await;
+            let _ = tokio::time::timeout(Duration::from_secs(3), running.ended.wait_for(Option::is_some)).await;
         }
         if let Some(path) = self.kubeconfig.take() {
             // Somebody may have removed it already, which is what we want.
