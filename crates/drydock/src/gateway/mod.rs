@@ -98,6 +98,8 @@ struct Running {
     address: IpAddr,
     plane: Arc<DataPlane>,
     listeners: BTreeMap<u16, AbortOnDropHandle<()>>,
+    /// The ports of the Service and its EndpointSlice as they were last written.
+    published: BTreeSet<u16>,
     _telemetry: Option<AbortOnDropHandle<()>>,
 }
 
@@ -248,7 +250,13 @@ impl Control {
             let telemetry = Telemetry::new(&key.namespace, &gateway.workload());
             let counters = self.serve_telemetry(address, &telemetry).await;
             let plane = Arc::new(DataPlane::new(self.names.clone(), telemetry));
-            let running = Running { address, plane, listeners: BTreeMap::new(), _telemetry: counters };
+            let running = Running {
+                address,
+                plane,
+                listeners: BTreeMap::new(),
+                published: BTreeSet::new(),
+                _telemetry: counters,
+            };
             self.running.insert(key.clone(), running);
         }
         let Some(running) = self.running.get_mut(key) else { return };
@@ -284,8 +292,8 @@ impl Control {
     }
 
     /// Publishes a Gateway's Service and says how the Gateway is.
-    async fn publish(&self, gateway: &Ours, compiled: &CompiledGateway) -> kube::Result<()> {
-        let Some(running) = self.running.get(&gateway.object.key) else { return Ok(()) };
+    async fn publish(&mut self, gateway: &Ours, compiled: &CompiledGateway) -> kube::Result<()> {
+        let Some(running) = self.running.get_mut(&gateway.object.key) else { return Ok(()) };
         let object = &gateway.object;
         let service = ServiceName::new(object.key.namespace.as_str(), gateway.workload());
         let ports: Vec<(String, u16)> = running.listeners.keys().map(|port| (format!("http-{port}"), *port)).collect();
@@ -293,7 +301,8 @@ impl Control {
         let offered: Option<BTreeSet<u16>> =
             entry.as_ref().map(|entry| entry.ports.iter().map(|port| port.port).collect());
         let wanted: BTreeSet<u16> = running.listeners.keys().copied().collect();
-        if !ports.is_empty() && offered.as_ref() != Some(&wanted) {
+        let done = running.published == wanted && offered.as_ref() == Some(&wanted);
+        if !ports.is_empty() && !done {
             let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
             publish(
                 &self.client,
@@ -315,6 +324,7 @@ impl Control {
                 },
             )
             .await?;
+            running.published = wanted;
         }
         let address = entry.as_ref().and_then(|entry| entry.cluster_ips.first()).map(ToString::to_string);
         if let (Some(entry), Some(address)) = (&entry, &address) {

@@ -119,6 +119,8 @@ pub(super) struct Compiled {
     pub routes: BTreeMap<Key, Vec<ParentReport>>,
     /// Kept for the next time, so that a change elsewhere does not restart a rule's round robin.
     pub balancers: BTreeMap<(Key, usize), Arc<Balancer>>,
+    /// The same for mirrors: by route, rule and place in it.
+    pub shares: BTreeMap<(Key, usize, usize), Arc<Share>>,
 }
 
 /// The class of a Gateway, if it is one of ours.
@@ -233,9 +235,10 @@ impl Reading<'_> {
             }
             backends.push(Backend { target, filters: Filters::parse(&reference.filters)? });
         }
-        for mirror in rule.filters.iter().filter_map(|filter| filter.request_mirror.as_ref()) {
+        let copies = rule.filters.iter().filter_map(|filter| filter.request_mirror.as_ref());
+        for (place, mirror) in copies.enumerate() {
             match self.resolve(&mirror.backend_ref) {
-                Ok(target) => mirrors.push(Mirror { target, share: Arc::new(share(mirror)) }),
+                Ok(target) => mirrors.push(Mirror { target, share: self.share((index, place), mirror) }),
                 Err(verdict) => *resolved = verdict,
             }
         }
@@ -255,6 +258,17 @@ impl Reading<'_> {
             request_limit: limit(&rule.timeouts.request)?,
             backend_limit: limit(&rule.timeouts.backend_request)?,
         })
+    }
+
+    fn share(&mut self, (rule, place): (usize, usize), mirror: &spec::Mirror) -> Arc<Share> {
+        let place = (self.route.key.clone(), rule, place);
+        let new = share(mirror);
+        let share = match self.before.shares.get(&place) {
+            Some(share) if share.same_as(&new) => Arc::clone(share),
+            _ => Arc::new(new),
+        };
+        self.compiled.shares.insert(place, Arc::clone(&share));
+        share
     }
 
     /// The Service a reference means, or the verdict that says why it means none.

@@ -59,6 +59,11 @@ impl Share {
         Self { numerator: u64::from(numerator).min(denominator), denominator, debt: Mutex::default() }
     }
 
+    /// Whether both take the same part.
+    pub fn same_as(&self, other: &Self) -> bool {
+        (self.numerator, self.denominator) == (other.numerator, other.denominator)
+    }
+
     /// Whether this request is one of them.
     pub fn next(&self) -> bool {
         let mut debt = self.debt.lock().unwrap_or_else(PoisonError::into_inner);

@@ -228,3 +228,66 @@ fn builtin_queries_are_understood() {
     );
     check(&storage, 60, &[(&http, "{} 90"), (&lb, "{} 75")]);
 }
+
+/// Random rows of tokens: most are nonsense, none may panic, and what evaluates must do so twice the same.
+#[test]
+fn nonsense_is_an_error_and_never_a_panic() {
+    const TOKENS: [&str; 40] = [
+        "req",
+        "limit",
+        "none",
+        "sum",
+        "rate",
+        "by",
+        "without",
+        "(",
+        ")",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[1m]",
+        "[",
+        "]",
+        ",",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "^",
+        "==",
+        ">",
+        "bool",
+        "and",
+        "or",
+        "unless",
+        "on",
+        "(job)",
+        "group_left",
+        "offset",
+        "5m",
+        "@",
+        "1",
+        "0.5",
+        "\"x\"",
+        "code=~\"5.*\"",
+        "histogram_quantile",
+    ];
+    let storage = requests();
+    let mut state = 42_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap()
+    };
+    let mut understood = 0;
+    for _ in 0..20_000 {
+        let length = 1 + next() % 8;
+        let query: Vec<&str> = (0..length).map(|_| TOKENS[next() % TOKENS.len()]).collect();
+        let query = query.join(" ");
+        let answer = ask(&storage, 60, &query);
+        understood += usize::from(answer.is_ok());
+        assert_eq!(answer, ask(&storage, 60, &query), "{query}");
+    }
+    assert!(understood > 100, "{understood}");
+}

@@ -1,6 +1,6 @@
 //! The gateway, seen by clients and by those who read statuses.
 
-#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+#![allow(clippy::needless_pass_by_value)]
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Load through the gateway and through the mesh, also while pods come and go.
 
-#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Prometheus, asked over its HTTP API.
 
-#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
-
 use std::time::Duration;
 
 use http::Request;

@@ -1,6 +1,6 @@
 //! An API server, names and a gateway, with pods that a test sets up by hand: no controllers, no surprises.
 
-#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+#![allow(clippy::needless_pass_by_value)]
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
