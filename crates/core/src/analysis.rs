@@ -76,12 +76,17 @@ fn breach(plan: &Plan, check: &Check, value: f64) -> Option<String> {
     };
     match measure {
         Some(Measure::SuccessRate) => out_of(check.bounds, value)
-            .map(|(sign, bound)| format!("{halt} success rate {value:.2}% {sign} {}%", go_float(bound))),
+            .map(|(sign, bound)| format!("{halt} success rate {}% {sign} {}%", fixed(value), go_float(bound))),
         Some(Measure::Milliseconds) => slow(&halt, check.bounds, value),
         Some(Measure::Seconds) => slow(&halt, check.bounds, value * 1000.0),
         None => out_of(check.bounds, value)
-            .map(|(sign, bound)| format!("{halt} {} {value:.2} {sign} {}", check.name, go_float(bound))),
+            .map(|(sign, bound)| format!("{halt} {} {} {sign} {}", check.name, fixed(value), go_float(bound))),
     }
+}
+
+/// Go's `%.2f`.
+fn fixed(value: f64) -> String {
+    if value.is_finite() { format!("{value:.2}") } else { go_float(value) }
 }
 
 /// Latency is compared and shown in whole milliseconds, bounds included.
@@ -142,4 +147,106 @@ fn record(check: &Check, answer: &Answer, outcome: Outcome) -> Value {
         }
     }
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use seaway_api::Canary;
+    use seaway_api::canary::{Metric, NamespacedRef, ThresholdRange};
+
+    use super::*;
+    use crate::plan::Settings;
+
+    fn metric(name: &str, min: Option<f64>, max: Option<f64>) -> Metric {
+        let threshold_range = Some(ThresholdRange { min, max });
+        Metric { name: name.into(), interval: "1m".into(), threshold_range, ..Metric::default() }
+    }
+
+    fn judged(metric: Metric, answer: &Answer) -> Verdict {
+        let plan = Plan::new(&Canary::test().metrics(vec![metric]), &Settings::default()).unwrap();
+        judge(&plan, &plan.metrics[0], answer)
+    }
+
+    fn value(value: f64) -> Answer {
+        Answer::Value { value, query: "q".into() }
+    }
+
+    fn text(metric: Metric, answer: &Answer) -> Option<String> {
+        judged(metric, answer).text
+    }
+
+    #[test]
+    fn events_are_worded_like_flaggers() {
+        let rate = || metric("request-success-rate", Some(99.0), Some(99.9));
+        let latency = || metric("request-duration", Some(10.9), Some(500.0));
+        let template = || Metric {
+            template_ref: Some(NamespacedRef { name: "t".into(), ..NamespacedRef::default() }),
+            ..metric("error-rate", Some(0.5), Some(1.0))
+        };
+        let inline = || Metric { query: "up".into(), ..metric("mine", None, Some(1e21)) };
+        let missing = Answer::NoData { reason: "no values found".into(), query: "q".into() };
+        for (metric, answer, said) in [
+            (rate(), value(98.765), "Halt podinfo.test advancement success rate 98.77% < 99%"),
+            (rate(), value(100.0), "Halt podinfo.test advancement success rate 100.00% > 99.9%"),
+            (latency(), value(1.515_999), "Halt podinfo.test advancement request duration 1.515s > 500ms"),
+            (latency(), value(0.009), "Halt podinfo.test advancement request duration 9ms < 10ms"),
+            (template(), value(54.816), "Halt podinfo.test advancement error-rate 54.82 > 1"),
+            (template(), value(0.1), "Halt podinfo.test advancement error-rate 0.10 < 0.5"),
+            (inline(), value(f64::INFINITY), "Halt podinfo.test advancement mine +Inf > 1e+21"),
+            (
+                rate(),
+                missing.clone(),
+                "Halt advancement no values found for gatewayapi:v1 metric request-success-rate \
+                 probably podinfo.test is not receiving traffic: no values found",
+            ),
+            (
+                latency(),
+                missing.clone(),
+                "Halt advancement no values found for gatewayapi:v1 metric request-duration \
+                 probably podinfo.test is not receiving traffic",
+            ),
+            (inline(), missing.clone(), "Halt advancement no values found for metric: mine"),
+            (template(), missing, "Halt advancement no values found for custom metric: error-rate: no values found"),
+            (template(), Answer::Broken("Metric template t.test error: x".into()), "Metric template t.test error: x"),
+        ] {
+            assert_eq!(text(metric, &answer).as_deref(), Some(said));
+        }
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_latency_is_whole_milliseconds() {
+        for (metric, number) in [
+            (metric("request-success-rate", Some(99.0), None), 99.0),
+            (metric("request-duration", None, Some(500.0)), 0.5),
+            (metric("request-duration", None, Some(500.0)), 0.500_9),
+            (Metric { query: "up".into(), ..metric("mine", Some(1.0), Some(1.0)) }, 1.0),
+        ] {
+            assert_eq!(judged(metric, &value(number)).outcome, Outcome::Pass, "{number}");
+        }
+    }
+
+    #[test]
+    fn missing_data_never_passes() {
+        let open = || Metric { query: "up".into(), ..metric("mine", Some(f64::MIN), None) };
+        for answer in [
+            value(f64::NAN),
+            Answer::NoData { reason: "query returned multiple values".into(), query: "q".into() },
+            Answer::Broken("no".into()),
+            Answer::Yes,
+            Answer::No("no".into()),
+        ] {
+            let verdict = judged(open(), &answer);
+            assert_eq!(verdict.outcome, Outcome::Inconclusive);
+            assert!(verdict.text.is_some() && verdict.record["verdict"] == "inconclusive");
+        }
+    }
+
+    #[test]
+    fn records_hold_the_numbers() {
+        let verdict = judged(metric("request-success-rate", Some(99.0), None), &value(12.5));
+        assert_eq!(
+            verdict.record,
+            json!({ "check": "request-success-rate", "verdict": "fail", "query": "q", "value": 12.5, "min": 99.0 })
+        );
+    }
 }

@@ -37,7 +37,10 @@ pub fn intent(plan: &Plan, status: &CanaryStatus) -> Intent {
         return Intent { split: split(0), target: TargetScale::Leave };
     }
     match status.phase {
-        Phase::Unset | Phase::Initializing => Intent { split: None, target: TargetScale::Leave },
+        // Before adoption and after release the route is the user's.
+        Phase::Unset | Phase::Initializing | Phase::Terminating | Phase::Terminated => {
+            Intent { split: None, target: TargetScale::Leave }
+        }
         Phase::Progressing | Phase::WaitingPromotion | Phase::Promoting => {
             Intent { split: split(weight(plan, status)), target: TargetScale::Up }
         }
@@ -49,7 +52,6 @@ pub fn intent(plan: &Plan, status: &CanaryStatus) -> Intent {
         Phase::Initialized | Phase::Waiting | Phase::Succeeded | Phase::Failed => {
             Intent { split: split(0), target: TargetScale::Zero }
         }
-        Phase::Terminating | Phase::Terminated => Intent { split: None, target: TargetScale::Leave },
     }
 }
 

@@ -49,7 +49,7 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
             Effect::SetSplit(split) => {
                 let current = seen.route.as_ref().and_then(|route| route.split);
                 no_traffic_to_the_dead(current.as_ref(), split, seen)?;
-                no_rise_without_a_verdict(&case, current.as_ref(), split)?;
+                no_rise_without_a_verdict(&case, current, *split)?;
             }
             Effect::ScaleToZero => no_pods_taken_from_traffic(&case, decision)?,
             Effect::Promote { revision, id } => {
@@ -194,11 +194,11 @@ fn someone_behind_the_apex(workload: Option<&Workload>, variant: Variant) -> Che
 }
 
 /// I9: the canary's weight rises only after a passing verdict of this step, and only to the plan's next weight.
-fn no_rise_without_a_verdict(case: &Case<'_>, from: Option<&Split>, to: &Split) -> Checked {
+fn no_rise_without_a_verdict(case: &Case<'_>, from: Option<Split>, to: Split) -> Checked {
     let Case { plan, before, after, seen } = case;
     let weight = to.weight(Variant::Canary);
     let rises = weight > from.map_or(0, |from| from.weight(Variant::Canary));
-    let restores = intent::intent(plan, before).split == Some(*to);
+    let restores = intent::intent(plan, before).split == Some(to);
     let only_side = !answers(seen.primary.as_ref());
     if !rises || restores || only_side {
         return Ok(());

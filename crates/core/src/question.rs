@@ -48,7 +48,7 @@ pub enum Answer {
     No(String),
     /// The metric's value and the query that gave it.
     Value {
-        /// The number.
+        /// The number as the query gave it; units are the judge's business.
         value: f64,
         /// The rendered query.
         query: String,

@@ -38,13 +38,13 @@ pub fn decide(now: Timestamp, plan: &Plan, status: &CanaryStatus, seen: &Observe
     } else {
         match status.phase {
             Phase::Unset | Phase::Initializing => initialize::decide(&round),
-            Phase::Initialized | Phase::Succeeded | Phase::Failed => rest::decide(&round),
             Phase::Waiting => gate::decide(&round),
             Phase::Progressing | Phase::WaitingPromotion => analyse::decide(&round),
             Phase::Promoting => promotion::promote(&round),
             Phase::Finalising => promotion::finalise(&round),
-            // Left over from a deletion that was not one: Flagger, too, takes these for resting.
-            Phase::Terminating | Phase::Terminated => rest::decide(&round),
+            Phase::Initialized | Phase::Succeeded | Phase::Failed
+            // Without a deletion these mean nothing; Flagger, too, takes them for resting.
+            | Phase::Terminating | Phase::Terminated => rest::decide(&round),
         }
     };
     finish(&round, draft)

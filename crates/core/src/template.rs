@@ -211,8 +211,7 @@ mod tests {
         ] {
             assert!(
                 matches!(render(&template), Err(TemplateError::Limit(_) | TemplateError::Type(_))),
-                "{:.60}",
-                template
+                "{template:.60}"
             );
         }
         let deep = "{{ if true }}".repeat(200) + &"{{ end }}".repeat(200);

@@ -22,13 +22,11 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("wait for consent");
     rest::keep(round, &mut draft);
     rest::sleep(round, &mut draft);
-    match &round.seen.revision {
-        Some(revision) => start_or_wait(round, draft, revision),
-        None => {
-            round.problems(&mut draft);
-            draft
-        }
-    }
+    let Some(revision) = &round.seen.revision else {
+        round.problems(&mut draft);
+        return draft;
+    };
+    start_or_wait(round, draft, revision)
 }
 
 /// Starts the rollout of `revision`, or asks the gates whether it may.

@@ -41,21 +41,17 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
 /// Whether the target runs and is ready to take everything, or is gone and cannot be waited for.
 fn target_serves(round: &Round<'_>, draft: &mut Draft) -> bool {
     let Some(target) = &round.seen.target else { return true };
-    match &round.seen.primary {
+    let scale = match &round.seen.primary {
+        // Only ever up: a target that runs more pods than the primary keeps them.
         Some(primary) if primary.replicas > 0 => {
-            // Only ever up: a target that runs more pods than the primary keeps them.
-            if target.replicas < primary.replicas && !round.seen.apex_to_target {
-                draft.make(Effect::ScaleToPrimary);
-                draft.wake_at(round.next_tick());
-                return false;
-            }
+            (target.replicas < primary.replicas && !round.seen.apex_to_target).then_some(Effect::ScaleToPrimary)
         }
-        _ if target.replicas == 0 => {
-            draft.make(Effect::ScaleUp);
-            draft.wake_at(round.next_tick());
-            return false;
-        }
-        _ => {}
+        _ => (target.replicas == 0).then_some(Effect::ScaleUp),
+    };
+    if scale.is_some() {
+        draft.make(scale);
+        draft.wake_at(round.next_tick());
+        return false;
     }
     match &target.readiness {
         Readiness::Ready => true,

@@ -134,10 +134,10 @@ impl<'a> Round<'a> {
     /// Waits for a workload: tells why at ticks, and looks again when its deadline passes.
     pub fn wait_for(&self, draft: &mut Draft, what: &str, readiness: &Readiness, text: String) {
         self.waiting(draft, what, text);
-        if let Readiness::Waiting { until: Some(until), .. } = readiness {
-            if *until > self.now {
-                draft.wake_at(*until);
-            }
+        if let Readiness::Waiting { until: Some(until), .. } = readiness
+            && *until > self.now
+        {
+            draft.wake_at(*until);
         }
     }
 

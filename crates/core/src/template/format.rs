@@ -99,7 +99,7 @@ impl Directive {
 
     fn apply(&self, value: &Value) -> Result<String> {
         let body = match (self.verb, value) {
-            ('v', Value::Int(number)) | ('d', Value::Int(number)) => self.signed(number.to_string(), *number >= 0),
+            ('v' | 'd', Value::Int(number)) => self.signed(number.to_string(), *number >= 0),
             ('v', value) => plain(value)?,
             ('s', Value::Text(text)) => match self.precision {
                 Some(length) => text.chars().take(length).collect(),
@@ -142,6 +142,11 @@ fn digits(text: &str) -> Result<(usize, &str)> {
     }
 }
 
+/// The last hexadecimal digit of a number.
+fn hex(number: u32) -> char {
+    char::from_digit(number % 16, 16).unwrap_or('0')
+}
+
 /// Go's `%q` for text that a query holds.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -151,7 +156,7 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => out.extend(['\\', 'x', hex(u32::from(c) / 16), hex(u32::from(c))]),
             c => out.push(c),
         }
     }

@@ -87,9 +87,9 @@ pub(super) fn parse(tokens: Vec<Token>) -> Result<Vec<Node>, TemplateError> {
         Parser { tokens: tokens.into_iter().peekable(), line: 1, scopes: vec![Vec::new()], depth: 0, loops: 0 };
     let (nodes, end) = parser.block(true)?;
     match end {
-        End::Input => Ok(nodes),
-        End::End => Err(syntax(parser.line, "unexpected {{end}}")),
-        End::Else => Err(syntax(parser.line, "unexpected {{else}}")),
+        Ending::Input => Ok(nodes),
+        Ending::Closed => Err(syntax(parser.line, "unexpected {{end}}")),
+        Ending::Else => Err(syntax(parser.line, "unexpected {{else}}")),
     }
 }
 
@@ -104,9 +104,9 @@ struct Parser {
 
 /// How a block ended.
 #[derive(PartialEq)]
-enum End {
+enum Ending {
     Input,
-    End,
+    Closed,
     Else,
 }
 
@@ -153,20 +153,20 @@ impl Parser {
     }
 
     /// Nodes up to the end of the block. `top`: the input may end here.
-    fn block(&mut self, top: bool) -> Parsed<(Vec<Node>, End)> {
+    fn block(&mut self, top: bool) -> Parsed<(Vec<Node>, Ending)> {
         self.deeper()?;
         let mut nodes = Vec::new();
         let end = loop {
             match self.next() {
-                None if top => break End::Input,
+                None if top => break Ending::Input,
                 None => return self.fail("unexpected end of template, {{end}} is missing"),
                 Some(TokenKind::Text(text)) => nodes.push(Node::Text(text)),
                 Some(TokenKind::Open) if self.eat_word("end") => {
                     self.close()?;
-                    break End::End;
+                    break Ending::Closed;
                 }
                 // What follows `else` is read by whoever wanted it.
-                Some(TokenKind::Open) if self.eat_word("else") => break End::Else,
+                Some(TokenKind::Open) if self.eat_word("else") => break Ending::Else,
                 Some(TokenKind::Open) => nodes.push(self.action()?),
                 Some(_) => return self.fail("unexpected token"),
             }
@@ -253,8 +253,8 @@ impl Parser {
     }
 
     /// What follows `else`, up to the end of the block; `else if` is a block of its own that shares the end.
-    fn otherwise(&mut self, end: &End, chained: &str) -> Parsed<Vec<Node>> {
-        if *end != End::Else {
+    fn otherwise(&mut self, end: &Ending, chained: &str) -> Parsed<Vec<Node>> {
+        if *end != Ending::Else {
             return Ok(Vec::new());
         }
         if self.eat_word(chained) {
@@ -265,17 +265,19 @@ impl Parser {
         }
         self.close()?;
         match self.block(false)? {
-            (nodes, End::End) => Ok(nodes),
+            (nodes, Ending::Closed) => Ok(nodes),
             _ => self.fail("expected {{end}}"),
         }
     }
 
     fn range(&mut self) -> Parsed<Node> {
         self.scopes.push(Vec::new());
-        let names = self.range_names()?;
+        let names = self.range_names();
         let over = self.pipeline()?;
         self.close()?;
-        names.iter().for_each(|name| self.declare(name.clone()));
+        for name in &names {
+            self.declare(name.clone());
+        }
         self.loops += 1;
         let (body, end) = self.block(false)?;
         self.loops -= 1;
@@ -285,19 +287,19 @@ impl Parser {
     }
 
     /// `$v :=` or `$k, $v :=`.
-    fn range_names(&mut self) -> Parsed<Vec<String>> {
+    fn range_names(&mut self) -> Vec<String> {
         let ahead: Vec<TokenKind> = self.tokens.clone().take(4).map(|token| token.kind).collect();
         let names = match ahead.as_slice() {
             [TokenKind::Variable(value), TokenKind::Declare, ..] => vec![value.clone()],
             [TokenKind::Variable(key), TokenKind::Comma, TokenKind::Variable(value), TokenKind::Declare] => {
                 vec![key.clone(), value.clone()]
             }
-            _ => return Ok(Vec::new()),
+            _ => return Vec::new(),
         };
         for _ in 0..names.len() * 2 {
             self.next();
         }
-        Ok(names)
+        names
     }
 
     fn pipeline(&mut self) -> Parsed<Pipeline> {

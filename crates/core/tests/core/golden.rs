@@ -10,7 +10,7 @@ use seaway_core::plan::Plan;
 use seaway_core::question::{Answer, Question, Subject};
 
 use super::scenarios::LONG;
-use super::world::{Script, World, revision};
+use super::world::{Script, Users, World, revision};
 
 const RECORDED: &str = include_str!("../golden/gateway-api-weighted.jsonl");
 
@@ -47,7 +47,7 @@ fn answer(world: &World, _: &Plan, question: &Question) -> (Answer, Duration) {
     (answer, Duration::from_millis(50))
 }
 
-const USERS: &[(fn(&World) -> bool, fn(&mut World))] = &[
+const USERS: Users = &[
     (|world| world.phase() == Phase::Initialized, |world| world.set_image("6.0.1")),
     (|world| world.phase() == Phase::Succeeded, |world| world.set_image("6.0.2-err50")),
     (|world| world.phase() == Phase::Failed, |world| world.set_image("6.0.3")),

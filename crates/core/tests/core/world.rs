@@ -33,10 +33,13 @@ pub struct Script {
     /// What hooks and metrics answer, and after how long.
     pub answer: fn(&World, &Plan, &Question) -> (Answer, Duration),
     /// What users do, each once its condition holds, in order.
-    pub users: &'static [(fn(&World) -> bool, fn(&mut World))],
+    pub users: Users,
     /// Whether pods of this template come up in this role.
     pub comes_up: fn(template: &str, primary: bool) -> bool,
 }
+
+/// What users do, and when.
+pub type Users = &'static [(fn(&World) -> bool, fn(&mut World))];
 
 /// A workload in miniature.
 #[derive(Clone, Debug)]
@@ -423,7 +426,6 @@ impl World {
                 world.primary.get_or_insert_with(make);
                 missing
             }),
-            Effect::PrimaryAutoscaler { .. } => {}
             Effect::ApexToPrimary => self.point_apex(plan, Variant::Primary),
             Effect::ApexToTarget => self.point_apex(plan, Variant::Canary),
             Effect::SetSplit(split) => self.commit(plan, |world| {
@@ -462,7 +464,8 @@ impl World {
                 let Some((_, revision, id)) = self.previous.clone() else { return false };
                 self.copy(plan, &revision, id);
             }
-            Effect::Ask(_) => {}
+            // Autoscalers are not part of this model, and questions are no writes.
+            Effect::PrimaryAutoscaler { .. } | Effect::Ask(_) => {}
         }
         true
     }
@@ -504,7 +507,7 @@ impl World {
 
     /// Lives until nothing is planned any more, or `most` simulated time is over.
     pub fn run(&mut self, most: Duration) {
-        self.live_until(later(self.now, most), |world| world.round());
+        self.live_until(later(self.now, most), Self::round);
     }
 
     /// The same; `watch` sees the world before each round, and how many writes the round was about to make.
