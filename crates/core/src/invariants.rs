@@ -6,8 +6,6 @@
 
 pub mod commit;
 
-use std::fmt;
-
 use seaway_api::canary::{CanaryStatus, HookType, Phase};
 
 use crate::analysis::{self, Outcome};
@@ -249,14 +247,4 @@ fn has_passing_verdict(plan: &Plan, before: &CanaryStatus, seen: &Observed) -> b
 
 fn answers(workload: Option<&Workload>) -> bool {
     workload.is_some_and(Workload::answers)
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.status {
-            Some(status) => write!(f, "{} {}", status.phase, status.canary_weight)?,
-            None => f.write_str("as it is")?,
-        }
-        self.effects.iter().try_for_each(|effect| write!(f, ", {effect:?}"))
-    }
 }

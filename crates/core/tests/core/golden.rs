@@ -66,7 +66,7 @@ fn the_events_are_those_of_flagger() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         event["message"].as_str().unwrap().to_owned()
     }));
-    let mut world = World::new(canary(), Script { answer, users: USERS, comes_up: |_, _| true });
+    let mut world = World::new(canary(), Script { answer, users: USERS, comes_up: |_, _| true, deadly: false });
     world.run(LONG);
     let ours = essential(world.events.iter().cloned());
     assert_eq!(ours, recorded);

@@ -207,7 +207,7 @@ fn check_decision(plan: &Plan, status: &CanaryStatus, seen: &Observed, decision:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn decisions_never_panic_and_never_violate(

@@ -122,6 +122,12 @@ fn slow_people(world: &World, plan: &Plan, question: &Question) -> (Answer, Dura
     (if closed { Answer::No("status 403 Forbidden".into()) } else { Answer::Yes }, QUICK)
 }
 
+/// The rollout is refused and then taken back.
+fn nobody_starts(_: &World, plan: &Plan, question: &Question) -> (Answer, Duration) {
+    let undo = hook(plan, question) == "undo" && question.key.tick > 1;
+    (if undo { Answer::Yes } else { Answer::No("status 403 Forbidden".into()) }, QUICK)
+}
+
 /// The load test takes longer than an interval.
 fn slow_hook(world: &World, plan: &Plan, question: &Question) -> (Answer, Duration) {
     let (answer, _) = all_good(world, plan, question);
@@ -163,7 +169,7 @@ const fn script(
     users: Users,
     comes_up: fn(&str, bool) -> bool,
 ) -> Script {
-    Script { answer, users, comes_up }
+    Script { answer, users, comes_up, deadly: false }
 }
 
 pub fn scenarios() -> Vec<Scenario> {
@@ -201,6 +207,32 @@ pub fn scenarios() -> Vec<Scenario> {
             Ending::RolledBack("v2", "v1"),
         ),
         scenario(
+            "primary dies in promotion",
+            Canary::test,
+            Script { deadly: true, ..script(all_good, V2, v2_not_in_primary) },
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "primary dies in analysis and comes back",
+            Canary::test,
+            script(
+                all_good,
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| world.primary_dies(true)),
+                    (|world| world.split == Some(Split::canary(100)), |world| world.primary_dies(false)),
+                ],
+                always,
+            ),
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "rollback while waiting for consent",
+            || Canary::test().webhook("closed", HookType::ConfirmRollout).webhook("undo", HookType::Rollback),
+            script(nobody_starts, V2, always),
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
             "manual rollback",
             || Canary::test().webhook("undo", HookType::Rollback).webhook("after", HookType::PostRollout),
             script(manual_rollback, V2, always),
@@ -217,7 +249,10 @@ pub fn scenarios() -> Vec<Scenario> {
             Canary::test,
             script(
                 all_good,
-                &[(initialized, push_v2), (at_20, |world| world.canary.spec.skip_analysis = true)],
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| std::rc::Rc::make_mut(&mut world.canary).spec.skip_analysis = true),
+                ],
                 always,
             ),
             Ending::Promoted("v2"),
@@ -410,6 +445,17 @@ fn rollbacks_say_why() {
     );
     let promotion = told("primary fails in promotion").events;
     assert!(promotion.iter().any(|event| event.starts_with("Promotion of podinfo.test failed, primary not ready: ")));
+}
+
+#[test]
+fn traffic_stays_with_the_side_that_answers() {
+    let scenario = scenarios().into_iter().find(|scenario| scenario.name == "primary dies in promotion").unwrap();
+    let mut world = scenario.world();
+    let mut splits = Vec::new();
+    world.run_watched(LONG, |before, _| splits.push(before.split));
+    splits.dedup();
+    let end = [50, 100, 0].map(|weight| Some(Split::canary(weight)));
+    assert!(splits.ends_with(&end), "to the canary while the primary is restored, then back: {splits:?}");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub struct Script {
     pub users: Users,
     /// Whether pods of this template come up in this role.
     pub comes_up: fn(template: &str, primary: bool) -> bool,
+    /// Whether a primary that does not come up takes its old pods down with it.
+    pub deadly: bool,
 }
 
 /// What users do, and when.
@@ -51,10 +53,16 @@ pub struct Load {
     old: u32,
     /// All pods of the present template are ready.
     up: bool,
+    /// Its pods do not come up, whatever the template.
+    dead: bool,
     changed: Timestamp,
 }
 
 impl Load {
+    fn new(changed: Timestamp, revision: Revision, id: Option<String>, up: bool) -> Self {
+        Self { replicas: REPLICAS, revision, id, old: 0, up, dead: false, changed }
+    }
+
     fn ready(&self) -> u32 {
         match self.replicas {
             0 => 0,
@@ -103,7 +111,9 @@ pub struct Crash;
 #[derive(Clone)]
 pub struct World {
     pub now: Timestamp,
-    pub canary: Canary,
+    /// Its spec; the status is beside it.
+    pub canary: Rc<Canary>,
+    status: CanaryStatus,
     pub target: Option<Load>,
     pub primary: Option<Load>,
     pub split: Option<Split>,
@@ -152,10 +162,19 @@ pub fn revision(template: &str) -> Revision {
 impl World {
     pub fn new(canary: Canary, script: Script) -> Self {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
-        let target = Load { replicas: REPLICAS, revision: revision("v1"), id: None, old: 0, up: true, changed: now };
+        let target = Load {
+            replicas: REPLICAS,
+            revision: revision("v1"),
+            id: None,
+            old: 0,
+            up: true,
+            dead: false,
+            changed: now,
+        };
         Self {
             now,
-            canary,
+            canary: Rc::new(canary),
+            status: CanaryStatus::default(),
             target: Some(target),
             primary: None,
             split: None,
@@ -182,16 +201,16 @@ impl World {
         }
     }
 
-    pub fn status(&self) -> CanaryStatus {
-        self.canary.status_or_default()
+    pub fn status(&self) -> &CanaryStatus {
+        &self.status
     }
 
     pub fn phase(&self) -> Phase {
-        self.canary.phase()
+        self.status.phase
     }
 
     pub fn weight(&self) -> i64 {
-        self.status().canary_weight
+        self.status.canary_weight
     }
 
     pub fn plan(&mut self) -> Rc<Plan> {
@@ -207,6 +226,14 @@ impl World {
     pub fn set_image(&mut self, template: &str) {
         let now = self.now;
         self.target.as_mut().unwrap().set(now, &revision(template), None);
+    }
+
+    /// All pods of the primary die, or come back.
+    pub fn primary_dies(&mut self, dies: bool) {
+        let now = self.now;
+        if let Some(primary) = &mut self.primary {
+            (primary.up, primary.old, primary.changed, primary.dead) = (false, 0, now, dies);
+        }
     }
 
     /// Somebody writes another split into the route.
@@ -228,7 +255,7 @@ impl World {
             revision: load.revision.template.clone(),
         };
         Scene {
-            status: self.status(),
+            status: self.status.clone(),
             split: self.split,
             primary: self.primary.as_ref().map(pods),
             target: self.target.as_ref().map(pods),
@@ -242,7 +269,7 @@ impl World {
 
     fn workload(&self, load: &Load, primary: bool, deadline: Duration) -> Workload {
         let until = later(load.changed, deadline);
-        let comes_up = (self.script.comes_up)(&load.revision.template, primary);
+        let comes_up = !load.dead && (self.script.comes_up)(&load.revision.template, primary);
         let reason = "waiting for rollout to finish: 0 of 2 updated replicas are available".to_owned();
         let readiness = match load.replicas {
             0 => Readiness::Waiting { reason: "no replicas are asked for".into(), until: None },
@@ -289,7 +316,7 @@ impl World {
         for (load, primary) in [(&mut self.target, false), (&mut self.primary, true)] {
             if let Some(load) = load {
                 let up = load.replicas > 0 && later(load.changed, STARTUP) <= now;
-                if up && !load.up && comes_up(&load.revision.template, primary) {
+                if up && !load.up && !load.dead && comes_up(&load.revision.template, primary) {
                     (load.up, load.old) = (true, 0);
                 }
             }
@@ -317,7 +344,7 @@ impl World {
         }
         let plan = self.plan();
         let seen = self.observe(&plan);
-        let before = self.status();
+        let before = self.status.clone();
         let decision = decide(self.now, &plan, &before, &seen);
         if let Err(violation) = invariants::check(&plan, &before, &decision, &seen) {
             panic!("{violation}\n{before:#?}\n{seen:#?}\n{decision:#?}");
@@ -330,10 +357,11 @@ impl World {
         self.wake = decision.wake;
         if let Some(status) = decision.status {
             self.point()?;
-            // Times are stored in whole seconds.
-            let stored: CanaryStatus = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
+            // Times are stored in whole seconds, and stock CRDs prune the decisions.
+            let pruned = CanaryStatus { decisions: Vec::new(), ..status };
+            let stored: CanaryStatus = serde_json::from_value(serde_json::to_value(&pruned).unwrap()).unwrap();
             self.commit(plan, |world| {
-                world.canary.status = Some(stored);
+                world.status = stored;
                 true
             });
             let position = (self.phase(), self.weight());
@@ -421,8 +449,7 @@ impl World {
             Effect::CreatePrimary(revision) => self.commit(plan, |world| {
                 let missing = world.primary.is_none();
                 let id = Some(flagger_id(&plan.uid, revision));
-                let make =
-                    || Load { replicas: REPLICAS, revision: revision.clone(), id, old: 0, up: false, changed: now };
+                let make = || Load::new(now, revision.clone(), id, false);
                 world.primary.get_or_insert_with(make);
                 missing
             }),
@@ -472,7 +499,14 @@ impl World {
 
     fn copy(&mut self, plan: &Plan, revision: &Revision, id: Option<String>) {
         let now = self.now;
-        self.commit(plan, |world| world.primary.as_mut().is_some_and(|primary| primary.set(now, revision, id)));
+        let deadly = self.script.deadly && !(self.script.comes_up)(&revision.template, true);
+        self.commit(plan, |world| {
+            world.primary.as_mut().is_some_and(|primary| {
+                let changed = primary.set(now, revision, id);
+                primary.old = if changed && deadly { 0 } else { primary.old };
+                changed
+            })
+        });
     }
 
     fn scale(&mut self, plan: &Plan, to: impl FnOnce(&Load, Option<&Load>) -> u32) {
