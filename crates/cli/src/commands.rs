@@ -27,7 +27,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  seaway demo                                  see a promotion and an automatic rollback, no cluster needed
+  seaway demo                                  a promotion and a rollback, no cluster needed
   seaway lint canary.yaml                      find mistakes before the cluster does
   seaway drydock --with-operator               a cluster in this process, for kubectl
   seaway operator -mesh-provider gatewayapi:v1 run in a cluster, with Flagger's flags

@@ -1,5 +1,7 @@
 //! Stopping: the first SIGINT or SIGTERM asks politely, the second ends the process with exit code 1.
 
+use std::io::IsTerminal;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +19,9 @@ pub fn shutdown() -> std::io::Result<CancellationToken> {
             }
         }
         tracing::warn!("second signal, leaving at once");
-        ratatui::restore();
+        if std::io::stdout().is_terminal() {
+            ratatui::restore();
+        }
         std::process::exit(1);
     });
     Ok(token)

@@ -202,7 +202,7 @@ async fn read(mut pipe: Receiver, most: usize) -> io::Result<String> {
             break;
         }
         let room = count.min(most - kept.len());
-        kept.extend_from_slice(&buffer[..room]);
+        kept.extend(buffer.iter().take(room));
         dropped += count - room;
     }
     let mut text = String::from_utf8_lossy(&kept).into_owned();

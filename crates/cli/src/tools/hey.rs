@@ -33,6 +33,8 @@ use report::{Report, Sample};
 pub const CLOCK_SPEED: &str = "SEAWAY_CLOCK_SPEED";
 
 const MOST_WORKERS: usize = 1_000;
+/// Nobody tests for longer, and the end of the run must be a point in time.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 const MOST_SAMPLES: usize = 1_000_000;
 
 /// What can be written on the command line, by hey's names.
@@ -163,6 +165,9 @@ impl Load {
             None => None,
             Some(text) => {
                 let duration = seaway_api::duration::parse(text).map_err(|error| format!("-z {text}: {error}"))?;
+                if duration > LONGEST {
+                    return Err(format!("-z {text}: a run lasts at most {} hours", LONGEST.as_secs() / 3600));
+                }
                 Some(duration / speed.max(1))
             }
         };
@@ -174,7 +179,9 @@ impl Load {
         }
         let pace = (flags.rate > 0.0)
             .then(|| Duration::try_from_secs_f64(1.0 / flags.rate).map_err(|_| "-q is too small".to_owned()))
-            .transpose()?;
+            .transpose()?
+            // A rate beyond all measure is as fast as it goes.
+            .filter(|pace| !pace.is_zero());
         let csv = match flags.output.as_deref() {
             None | Some("") => false,
             Some("csv") => true,
@@ -326,10 +333,18 @@ mod tests {
             (vec!["-z", "soon", "http://x/"], "-z soon"),
             (vec!["-h2", "http://x/"], "-h2 is not offered"),
             (vec!["-o", "xml", "http://x/"], "only csv"),
+            (vec!["-z", "1000h", "http://x/"], "at most 720 hours"),
+            (vec!["-q", "-1", "http://x/"], "-q must be"),
+            (vec!["-q", "1e-300", "http://x/"], "-q is too small"),
         ] {
             let problem = Load::new(&flags(&line), 1).unwrap_err();
             assert!(problem.contains(part), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_rate_without_measure_is_no_pace() {
+        assert_eq!(Load::new(&flags(&["-q", "1e300", "http://x/"]), 1).unwrap().pace, None);
     }
 
     #[tokio::test]
