@@ -11,7 +11,7 @@ use seaway_api::canary::{CanaryStatus, HookType, Phase};
 use crate::analysis::{self, Outcome};
 use crate::effect::{Decision, Effect};
 use crate::intent;
-use crate::observed::{Observed, Workload};
+use crate::observed::{Observed, Route, Workload};
 use crate::plan::Plan;
 use crate::question::{Answer, QuestionKey, Subject};
 use crate::revision::{self, flagger_id};
@@ -59,6 +59,7 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
             Effect::ApexToTarget | Effect::ReleaseRoute => {
                 someone_behind_the_apex(seen.target.as_ref(), Variant::Canary)?;
             }
+            Effect::Finalizer(false) => nobody_loses_the_primary(&case)?,
             _ => {}
         }
     }
@@ -188,6 +189,19 @@ fn someone_behind_the_apex(workload: Option<&Workload>, variant: Variant) -> Che
         Ok(())
     } else {
         Err(Violation::new("I5", format!("the apex would point to a {variant} without pods")))
+    }
+}
+
+/// I5: the primary may be collected only after the route was seen to leave it, if anybody else can serve.
+fn nobody_loses_the_primary(case: &Case<'_>) -> Checked {
+    let Case { plan, before, seen, .. } = case;
+    let released = |route: &Route| route.released && route.settled_since.is_some();
+    let left = seen.route.as_ref().is_none_or(released) && seen.apex_to_target;
+    let promised = plan.revert_on_deletion && seen.deleting && before.phase != Phase::Unset && seen.target.is_some();
+    if promised && !left {
+        Err(Violation::new("I5", "the primary would go while traffic may reach it"))
+    } else {
+        Ok(())
     }
 }
 

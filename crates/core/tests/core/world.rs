@@ -22,6 +22,7 @@ use seaway_core::question::{Answer, Question, QuestionKey};
 use seaway_core::revision::flagger_id;
 use seaway_core::rollout::decide;
 use seaway_core::split::{Split, Variant};
+use seaway_core::status::ROLLING_BACK;
 
 pub const STARTUP: Duration = Duration::from_secs(4);
 const SETTLING: Duration = Duration::from_secs(2);
@@ -364,6 +365,8 @@ impl World {
                 world.status = stored;
                 true
             });
+            let over = self.status.failed_checks >= i64::from(plan.threshold) && self.phase() == Phase::Progressing;
+            assert!(!over || self.status.is_true(ROLLING_BACK), "the last failed check and the rollback are one write");
             let position = (self.phase(), self.weight());
             if self.trace.last() != Some(&position) {
                 self.trace.push(position);
@@ -444,6 +447,8 @@ impl World {
                 let on = *on;
                 self.commit(plan, |world| std::mem::replace(&mut world.finalizer, on) != on);
                 self.gone = self.deleting && !on;
+                let drained = later(self.route_changed, SETTLING + plan.drain) <= now;
+                assert!(!self.gone || !self.released || drained, "the primary goes while requests are under way");
             }
             Effect::VariantServices => self.commit(plan, |world| !std::mem::replace(&mut world.services, true)),
             Effect::CreatePrimary(revision) => self.commit(plan, |world| {
