@@ -5,6 +5,7 @@
 //! write.
 
 mod hooks;
+mod lookout;
 pub mod podinfo;
 mod process;
 mod transcript;
@@ -29,6 +30,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use hooks::Hooks;
+pub use lookout::Lookout;
 pub use process::Process;
 pub use transcript::{Entry, Transcript};
 pub use users::Users;
@@ -49,6 +51,7 @@ pub struct Ship {
     pub cluster: Cluster,
     pub hooks: Hooks,
     pub transcript: Transcript,
+    pub lookout: Lookout,
     config: Config,
     operator: Option<(JoinHandle<()>, CancellationToken)>,
 }
@@ -60,13 +63,14 @@ impl Ship {
         let programs = Programs::built_in().with("ghcr.io/fluxcd/flagger-loadtester", hooks.clone());
         let cluster = Cluster::start(Options { programs, ..Options::paused() }).await.unwrap();
         let transcript = Transcript::of(&cluster);
+        let lookout = Lookout::on(&cluster);
         let config = Config {
             mesh_provider: "gatewayapi:v1".into(),
             metrics_server: "http://prometheus.istio-system:9090".into(),
             listen: None,
             ..Config::default()
         };
-        let ship = Self { cluster, hooks, transcript, config, operator: None };
+        let ship = Self { cluster, hooks, transcript, lookout, config, operator: None };
         for crd in seaway_api::crds::crds() {
             ship.apply(&serde_json::to_string(&crd).unwrap()).await;
         }
@@ -250,5 +254,15 @@ impl Ship {
         let log = self.cluster.api().log().snapshot();
         let housekeeping = |request: &Request| request.resource == "leases" || request.verb == "watch";
         log.into_iter().filter(|request| request.user == OPERATOR && !housekeeping(request)).collect()
+    }
+}
+
+impl Drop for Ship {
+    /// Every scenario ends with the lookout's word, whatever it was about.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let violations = self.lookout.violations();
+            assert!(violations.is_empty(), "{violations:#?}");
+        }
     }
 }

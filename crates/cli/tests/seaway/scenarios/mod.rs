@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod processes;
+mod lookout;
 mod recovery;
 mod request_budget;
 mod restarts;

@@ -127,7 +127,7 @@ async fn a_primary_that_cannot_run_the_new_version_is_restored() {
     let patch = json!({"spec": {"template": {"spec": {"containers": [{
         "name": "podinfod",
         "image": "ghcr.io/stefanprodan/podinfo:6.0.1",
-        "env": [{"name": "DRYDOCK_CRASH_WHEN_LABELLED", "value": "app=podinfo-primary"}],
+        "env": [{"name": "DRYDOCK_CRASH_AS", "value": "podinfo-primary"}],
     }]}}}});
     api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
     ship.until_phase("podinfo", Phase::Failed).await;
@@ -141,7 +141,7 @@ async fn a_primary_that_cannot_run_the_new_version_is_restored() {
     let patch = json!({"spec": {"template": {"spec": {"containers": [{
         "name": "podinfod",
         "image": "ghcr.io/stefanprodan/podinfo:6.0.2",
-        "env": [{"name": "DRYDOCK_CRASH_WHEN_LABELLED", "value": ""}],
+        "env": [{"name": "DRYDOCK_CRASH_AS", "value": ""}],
     }]}}}});
     api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
     ship.until_phase("podinfo", Phase::Succeeded).await;

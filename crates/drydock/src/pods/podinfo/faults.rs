@@ -5,6 +5,7 @@
 //! | `-err50`, `-errors-5`, `-errors=5%` | `DRYDOCK_ERRORS=5` | so many of 100 requests fail with 500 |
 //! | `-latency-500ms` | `DRYDOCK_LATENCY=500ms` | every request takes so much longer, in real time |
 //! | `-crash` | `DRYDOCK_CRASH=1` | the container exits as soon as it starts |
+//! | | `DRYDOCK_CRASH_AS=podinfo-primary` | the same, in pods with a label of that value |
 //! | `-noready` | `DRYDOCK_NEVER_READY=1` | `/readyz` never answers 200 |
 //! | `-slowstart-20s` | `DRYDOCK_SLOW_START=20s` | `/readyz` answers 200 after so long, in simulated time |
 //!

@@ -50,10 +50,15 @@ struct App {
     metrics: Metrics,
 }
 
+/// A version that runs in one role and crashes in another: `DRYDOCK_CRASH_AS` names the value of a pod label.
+fn crashes_here(pod: &PodContext) -> bool {
+    pod.env.get("DRYDOCK_CRASH_AS").is_some_and(|role| pod.labels.values().any(|value| value == role))
+}
+
 impl Program for Podinfo {
     fn launch(&self, pod: &PodContext) -> Vec<(u16, Router)> {
         let faults = Faults::of(&pod.tag, &pod.env);
-        if faults.crash {
+        if faults.crash || crashes_here(pod) {
             pod.exit(1);
         }
         let app = Arc::new(App {

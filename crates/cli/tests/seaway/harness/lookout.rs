@@ -1,0 +1,137 @@
+//! The lookout: sees every committed write and checks the invariants on it.
+//!
+//! It knows nothing of the operator. From the commits alone it keeps the scene of each Canary (status, weights, pods,
+//! whose pods the apex selects) and hands every step from one scene to the next to the rules. What it finds fails the
+//! test that asks, at its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use seaway_api::canary;
+use seaway_core::invariants::commit::{Pods, Scene, check};
+use seaway_core::plan::{Plan, Settings};
+use seaway_core::revision::template_hash;
+use seaway_core::split::{Split, Variant};
+use seaway_drydock::Cluster;
+use seaway_drydock::apiserver::Commit;
+use serde_json::Value;
+
+/// Watches one cluster.
+#[derive(Clone, Default)]
+pub struct Lookout(Arc<Mutex<Log>>);
+
+#[derive(Default)]
+struct Log {
+    /// Latest object by resource and name, namespace `test` only.
+    objects: BTreeMap<(String, String), Arc<Value>>,
+    /// What a pod template runs, to the hash of the user's template that runs the same.
+    revisions: BTreeMap<String, String>,
+    scenes: BTreeMap<String, Scene>,
+    violations: Vec<String>,
+}
+
+impl Lookout {
+    /// Starts to watch.
+    pub fn on(cluster: &Cluster) -> Self {
+        let lookout = Self::default();
+        let log = lookout.0.clone();
+        cluster.api().on_commit(move |commit| log.lock().unwrap().see(commit));
+        lookout
+    }
+
+    /// What broke a rule so far; asking forgets it.
+    pub fn violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().violations)
+    }
+}
+
+impl Log {
+    fn see(&mut self, commit: &Commit) {
+        let Some(object) = commit.after.as_ref().or(commit.before.as_ref()) else { return };
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if text("/metadata/namespace") != "test" {
+            return;
+        }
+        let key = (commit.resource.clone(), text("/metadata/name"));
+        match &commit.after {
+            Some(after) => self.objects.insert(key, after.clone()),
+            None => self.objects.remove(&key),
+        };
+        if commit.resource == "deployments"
+            && let Some(template) = object.pointer("/spec/template")
+            && !text("/metadata/name").ends_with("-primary")
+        {
+            self.revisions.insert(runs(template), template_hash(template));
+        }
+        if commit.resource == "httproutes" && commit.after.is_some() {
+            self.weights_add_up(object);
+        }
+        let canaries: Vec<Arc<Value>> =
+            self.objects.iter().filter(|((kind, _), _)| kind == "canaries").map(|(_, object)| object.clone()).collect();
+        for canary in canaries {
+            self.step(commit, &canary);
+        }
+    }
+
+    fn step(&mut self, commit: &Commit, object: &Value) {
+        let Ok(canary) = canary::parse(object.clone()) else { return };
+        let settings = Settings { provider: "gatewayapi:v1".into(), ..Settings::default() };
+        let Ok(plan) = Plan::new(&canary, &settings) else { return };
+        let target = canary.spec.target_ref.name.clone();
+        let apex = canary.apex_name().to_owned();
+        let after = Scene {
+            status: canary.status.clone().unwrap_or_default(),
+            split: self.object("httproutes", &apex).and_then(|route| split(route, &apex)),
+            primary: self.pods(&format!("{target}-primary")),
+            target: self.pods(&target),
+            apex: self.object("services", &apex).and_then(|service| {
+                let app = service.pointer("/spec/selector/app")?.as_str()?;
+                Some(if app.ends_with("-primary") { Variant::Primary } else { Variant::Canary })
+            }),
+        };
+        let name = plan.key().to_string();
+        if let Some(before) = self.scenes.get(&name)
+            && commit.user == super::OPERATOR
+            && let Err(violation) = check(&plan, before, &after)
+        {
+            let by = format!("({} {} by {})", commit.verb, commit.resource, commit.user);
+            self.violations.push(format!("{violation} {by}"));
+        }
+        self.scenes.insert(name, after);
+    }
+
+    fn object(&self, resource: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&(resource.to_owned(), name.to_owned())).map(AsRef::as_ref)
+    }
+
+    fn pods(&self, deployment: &str) -> Option<Pods> {
+        let object = self.object("deployments", deployment)?;
+        let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0) as u32;
+        let revision = self.revisions.get(&runs(object.pointer("/spec/template")?)).cloned().unwrap_or_default();
+        Some(Pods { replicas: number("/spec/replicas"), ready: number("/status/readyReplicas"), revision })
+    }
+
+    /// I2, for every rule that names our Services.
+    fn weights_add_up(&mut self, route: &Value) {
+        for rule in route.pointer("/spec/rules").and_then(Value::as_array).into_iter().flatten() {
+            let refs = rule["backendRefs"].as_array().cloned().unwrap_or_default();
+            let sum: i64 = refs.iter().map(|backend| backend["weight"].as_i64().unwrap_or(1)).sum();
+            let ours = refs.iter().any(|backend| backend["name"].as_str().unwrap_or_default().ends_with("-primary"));
+            if ours && sum != 100 {
+                self.violations.push(format!("I2: weights add up to {sum}"));
+            }
+        }
+    }
+}
+
+/// What tells two revisions of the scenarios apart: images and environment.
+fn runs(template: &Value) -> String {
+    let containers = template.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    containers.map(|container| format!("{}{}", container["image"], container["env"])).collect()
+}
+
+fn split(route: &Value, apex: &str) -> Option<Split> {
+    let refs = route.pointer("/spec/rules/0/backendRefs")?.as_array()?;
+    let canary = refs.iter().find(|backend| backend["name"] == format!("{apex}-canary"))?;
+    Some(Split::canary(u8::try_from(canary["weight"].as_i64()?).ok()?))
+}
