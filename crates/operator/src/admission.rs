@@ -3,6 +3,8 @@
 //! Field errors with a path, like those of the spec: the same condition and the same Event tell about both.
 
 use seaway_adapters::change::Kind;
+use seaway_adapters::kinds::{ALERT_PROVIDER, METRIC_TEMPLATE};
+use seaway_adapters::world::World;
 use seaway_api::canary::NamespacedRef;
 use seaway_api::{Canary, FieldError};
 use serde_json::Value;
@@ -52,6 +54,27 @@ fn rivalry(canary: &Canary, rivals: &[Value]) -> Option<FieldError> {
     })
 }
 
+/// Objects the spec refers to that do not exist (yet). Only a warning: they may come, and checks without them never pass.
+pub(crate) fn missing(canary: &Canary, world: &dyn World) -> Vec<FieldError> {
+    let own = canary.namespace();
+    let absent = |path: String, kind: Kind, reference: &NamespacedRef| {
+        let namespace = reference.namespace_or(own);
+        world.get(kind, namespace, &reference.name).is_none().then(|| {
+            let problem = format!("{} {}.{namespace} does not exist", kind.kind, reference.name);
+            FieldError::new(path, problem, "create it, or correct the reference")
+        })
+    };
+    let Some(analysis) = canary.spec.analysis() else { return Vec::new() };
+    let metrics = analysis.metrics.iter().enumerate().filter_map(|(index, metric)| {
+        let path = format!("spec.analysis.metrics[{index}].templateRef");
+        absent(path, METRIC_TEMPLATE, metric.template_ref.as_ref()?)
+    });
+    let alerts = analysis.alerts.iter().enumerate().filter_map(|(index, alert)| {
+        absent(format!("spec.analysis.alerts[{index}].providerRef"), ALERT_PROVIDER, &alert.provider_ref)
+    });
+    metrics.chain(alerts).collect()
+}
+
 fn foreign_references(canary: &Canary) -> Vec<FieldError> {
     let own = canary.namespace();
     let refused = |path: String, what: &str, name: &str, namespace: &str| {
@@ -81,6 +104,7 @@ fn foreign_references(canary: &Canary) -> Vec<FieldError> {
 
 #[cfg(test)]
 mod tests {
+    use seaway_adapters::world::Objects;
     use serde_json::json;
 
     use super::*;
@@ -102,6 +126,20 @@ mod tests {
         assert_eq!(errors[0].problem, "podinfo is already the target of canary z");
         let same_age = rival("a", "2024-01-01T00:00:05Z");
         assert_eq!(admission.check(&canary, &[same_age, itself]).len(), 1, "the first by name");
+    }
+
+    #[test]
+    fn a_template_that_does_not_exist_is_a_warning() {
+        let mut canary = Canary::test();
+        let analysis = canary.spec.analysis.as_mut().unwrap();
+        let reference = NamespacedRef { name: "latency".into(), namespace: String::new() };
+        analysis.metrics[1].template_ref = Some(reference);
+        let mut world = Objects::default();
+        let warnings = missing(&canary, &world);
+        assert_eq!(warnings[0].path, "spec.analysis.metrics[1].templateRef");
+        assert_eq!(warnings[0].problem, "MetricTemplate latency.test does not exist");
+        world.insert(json!({ "kind": "MetricTemplate", "metadata": { "name": "latency", "namespace": "test" } }));
+        assert!(missing(&canary, &world).is_empty());
     }
 
     #[test]

@@ -42,7 +42,7 @@ const EAGER: u32 = 12;
 /// Failures in a row before a refused write makes us doubt the cache.
 const DOUBT: u32 = 2;
 /// Failures in a row before people hear of one that usually passes by itself.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 6;
 
 /// Everything a round needs; shared by all canaries.
 pub(crate) struct Reconciler {
@@ -156,7 +156,7 @@ impl Reconciler {
 
     /// The plan and router of a canary that can be served, or every reason why it cannot.
     fn admit(&self, canary: &Canary, view: &View) -> Result<(Plan, &'static dyn Router), Vec<FieldError>> {
-        let plan = Plan::new(canary, &self.settings)?;
+        let mut plan = Plan::new(canary, &self.settings)?;
         let Some(router) = routers::find(&plan.provider) else {
             let problem = format!("provider {} is not supported yet", plan.provider);
             return Err(vec![FieldError::new("spec.provider", problem, "use gatewayapi:v1")]);
@@ -169,6 +169,7 @@ impl Reconciler {
             view.get(*kind, &plan.namespace, &plan.apex);
             errors.extend(admission::registered(*kind, view.presence(*kind)));
         }
+        plan.warnings.extend(admission::missing(canary, view));
         if errors.is_empty() { Ok((plan, router)) } else { Err(errors) }
     }
 

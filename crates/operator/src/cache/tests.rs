@@ -1,10 +1,9 @@
 //! The cache with plain objects: no client, no server.
 
 use seaway_adapters::kinds::{DEPLOYMENT, SERVICE};
+use seaway_adapters::world::World;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-
-use seaway_adapters::world::World;
 
 use super::*;
 
