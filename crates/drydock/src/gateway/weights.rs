@@ -1,7 +1,8 @@
-//! Who gets the next request: smooth weighted round robin, and fractions for mirrors.
+//! Who gets the next request: fair turns in an order nobody can fall in step with, and fractions for mirrors.
 //!
-//! No dice: over every `total` requests in a row each backend gets exactly its weight, and requests of one backend are
-//! spread evenly among the others. So a test can count, and a canary at 1 % sees its request within the first hundred.
+//! Each backend has a credit that grows by its weight with every request and pays for the ones it gets. The next one is
+//! drawn among those in credit, from a fixed sequence. So counts never drift from the weights by more than a request,
+//! a test can count, and two clients that take turns do not split the variants between them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,13 +10,19 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct Balancer {
     weights: Vec<u32>,
-    current: Mutex<Vec<i64>>,
+    turns: Mutex<Turns>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    credit: Vec<i64>,
+    drawn: u64,
 }
 
 impl Balancer {
     pub fn new(weights: Vec<u32>) -> Self {
-        let current = Mutex::new(vec![0; weights.len()]);
-        Self { weights, current }
+        let turns = Mutex::new(Turns { credit: vec![0; weights.len()], drawn: 0 });
+        Self { weights, turns }
     }
 
     pub fn weights(&self) -> &[u32] {
@@ -28,21 +35,41 @@ impl Balancer {
         if total == 0 {
             return None;
         }
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        for (value, weight) in current.iter_mut().zip(&self.weights) {
-            *value += i64::from(*weight);
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        for (credit, weight) in turns.credit.iter_mut().zip(&self.weights) {
+            *credit += i64::from(*weight);
         }
-        // The first of equals, so that the order is the one written in the route.
-        let (chosen, _) = current
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| self.weights.get(*index).is_some_and(|weight| *weight > 0))
-            .min_by_key(|(_, value)| std::cmp::Reverse(**value))?;
-        if let Some(value) = current.get_mut(chosen) {
-            *value -= total;
+        turns.drawn += 1;
+        let chosen = draw(&turns.credit, total, turns.drawn)?;
+        if let Some(credit) = turns.credit.get_mut(chosen) {
+            *credit -= total;
         }
         Some(chosen)
     }
+}
+
+/// Whoever is owed a whole request gets it; otherwise one in credit is drawn, the more credit the likelier.
+fn draw(credit: &[i64], total: i64, number: u64) -> Option<usize> {
+    if let Some(owed) = credit.iter().position(|credit| *credit >= total) {
+        return Some(owed);
+    }
+    let in_credit: i64 = credit.iter().filter(|credit| **credit > 0).sum();
+    let mut left = (mix(number) % u64::try_from(in_credit.max(1)).ok()?) as i64;
+    for (index, credit) in credit.iter().enumerate().filter(|(_, credit)| **credit > 0) {
+        if left < *credit {
+            return Some(index);
+        }
+        left -= credit;
+    }
+    None
+}
+
+/// SplitMix64: evenly spread, and the same in every run.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// Says yes to `numerator` of every `denominator` requests, evenly spread.
@@ -98,10 +125,25 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_spread_evenly() {
-        let balancer = Balancer::new(vec![3, 1]);
-        let order: Vec<usize> = (0..8).filter_map(|_| balancer.next()).collect();
-        assert_eq!(order, [0, 0, 1, 0, 0, 0, 1, 0]);
+    fn counts_never_drift_by_more_than_a_request() {
+        let balancer = Balancer::new(vec![70, 30]);
+        let mut canary = 0_i64;
+        for request in 1..=2000_i64 {
+            canary += i64::from(balancer.next() == Some(1));
+            assert!((canary * 100 - request * 30).abs() <= 100, "{canary} of {request}");
+        }
+    }
+
+    #[test]
+    fn clients_that_take_turns_both_meet_the_canary() {
+        let balancer = Balancer::new(vec![90, 10]);
+        let mut met = [0_u32; 2];
+        for request in 0..1000 {
+            if balancer.next() == Some(1) {
+                met[request % 2] += 1;
+            }
+        }
+        assert!(met.iter().all(|met| *met > 25), "{met:?}");
     }
 
     #[test]
