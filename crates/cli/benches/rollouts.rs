@@ -3,7 +3,7 @@
 //! `make bench` runs it. The paused clock makes the counts exact and the same on every machine; only the last column is
 //! time, and it includes the simulated cluster, its pods, its gateway and its users.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, dead_code, unused_imports)]
 
 #[path = "../tests/seaway/harness/mod.rs"]
 mod harness;
@@ -25,7 +25,7 @@ struct Cost {
 
 async fn measure(ship: &Ship, what: &'static str, story: impl AsyncFnOnce(&Ship)) -> Cost {
     ship.cluster.api().log().clear();
-    let (start, clock) = (Instant::now(), ship.now());
+    let (start, before) = (Instant::now(), ship.cluster.clock().now());
     story(ship).await;
     let requests = ship.requests();
     let events = requests.iter().filter(|request| request.resource == "events").count();
@@ -35,7 +35,7 @@ async fn measure(ship: &Ship, what: &'static str, story: impl AsyncFnOnce(&Ship)
         reads: requests.len() - writes - events,
         writes,
         events,
-        simulated: Duration::try_from(ship.now().duration_since(clock)).unwrap_or_default(),
+        simulated: Duration::try_from(ship.cluster.clock().now().duration_since(before)).unwrap_or_default(),
         took: start.elapsed(),
     }
 }

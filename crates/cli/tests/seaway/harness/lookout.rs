@@ -89,7 +89,7 @@ impl Log {
                 Some(if app.ends_with("-primary") { Variant::Primary } else { Variant::Canary })
             }),
         };
-        let name = plan.key().to_string();
+        let name = plan.key().clone();
         if let Some(before) = self.scenes.get(&name)
             && commit.user == super::OPERATOR
             && let Err(violation) = check(&plan, before, &after)
@@ -127,7 +127,7 @@ impl Log {
 /// What tells two revisions of the scenarios apart: images and environment.
 fn runs(template: &Value) -> String {
     let containers = template.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
-    containers.map(|container| format!("{}{}", container["image"], container["env"])).collect()
+    containers.fold(String::new(), |all, container| format!("{all}{}{}", container["image"], container["env"]))
 }
 
 fn split(route: &Value, apex: &str) -> Option<Split> {

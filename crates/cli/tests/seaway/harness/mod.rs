@@ -14,7 +14,6 @@ mod users;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -243,10 +242,6 @@ impl Ship {
     /// Lets simulated time pass.
     pub async fn sail(&self, duration: Duration) {
         self.cluster.clock().sleep(duration).await;
-    }
-
-    pub fn now(&self) -> Timestamp {
-        self.cluster.clock().now()
     }
 
     /// What the operator asked the API server since the log was cleared, leases and watches left out.

@@ -1,8 +1,9 @@
 //! What users live through, told as stories on the paused clock (and, where processes matter, on the real one).
 
 mod bad_input;
-mod processes;
+mod hooks;
 mod lookout;
+mod processes;
 mod recovery;
 mod request_budget;
 mod restarts;

@@ -86,7 +86,7 @@ async fn a_whole_rollout_stays_within_its_budget() {
         "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "keys"}}],
     }]}}}});
     let deployments = ship.api::<k8s_openapi::api::apps::v1::Deployment>("test");
-    deployments.patch("podinfo", &Default::default(), &kube::api::Patch::Strategic(refs)).await.unwrap();
+    deployments.patch("podinfo", &kube::api::PatchParams::default(), &kube::api::Patch::Strategic(refs)).await.unwrap();
     let mut ship = ship;
     ship.start_operator();
     ship.apply(CANARY).await;

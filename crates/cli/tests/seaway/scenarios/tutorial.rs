@@ -12,7 +12,7 @@ use seaway_drydock::proxy::empty;
 use crate::harness::{Transcript, Users, podinfo};
 
 /// `watch curl http://podinfo-canary:9898/PATH`, from a pod of the namespace, until told to stop.
-async fn watch_curl(ground: &Ground, path: &'static str, stop: Arc<AtomicBool>) -> tokio::task::JoinHandle<u32> {
+fn watch_curl(ground: &Ground, path: &'static str, stop: Arc<AtomicBool>) -> tokio::task::JoinHandle<u32> {
     let mesh = ground.cluster().mesh().in_namespace("test");
     tokio::spawn(async move {
         let mut sent = 0;
@@ -57,8 +57,8 @@ async fn the_tutorial_promotes_and_then_rolls_back() {
     podinfo::set_image(&ground, "6.0.2").await;
     podinfo::until_weight(&ground, 10, &transcript).await;
     let stop = Arc::new(AtomicBool::new(false));
-    let errors = watch_curl(&ground, "status/500", stop.clone()).await;
-    let latency = watch_curl(&ground, "delay/1", stop.clone()).await;
+    let errors = watch_curl(&ground, "status/500", stop.clone());
+    let latency = watch_curl(&ground, "delay/1", stop.clone());
     podinfo::until_phase(&ground, "Failed", &transcript).await;
     stop.store(true, Ordering::Relaxed);
     assert!(errors.await.unwrap() > 10 && latency.await.unwrap() > 0);
