@@ -318,3 +318,51 @@ async fn failure(tasks: &mut JoinSet<Result<(), Unregistered>>) -> Unregistered 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seaway_adapters::http::{Dial, Stream};
+
+    use super::*;
+    use crate::testing::{Server, TestClock};
+
+    /// Nobody can be reached.
+    struct Nowhere;
+
+    impl Dial for Nowhere {
+        fn dial(&self, _: &str, _: u16) -> futures::future::BoxFuture<'static, io::Result<Stream>> {
+            Box::pin(async { Err(io::ErrorKind::HostUnreachable.into()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_without_our_kinds_is_a_clear_error() {
+        let config = Config { listen: None, ..Config::default() };
+        let http = Http::through(Arc::new(Nowhere));
+        let operator = Operator::new(config, Server::default().client(), TestClock::start(), http);
+        let error = operator.run(CancellationToken::new()).await.unwrap_err();
+        assert!(error.to_string().ends_with(" CRD is not registered"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_before_anything_is_known_is_an_orderly_end() {
+        let server = Server::default();
+        server.faults.lock().unwrap().extend([503; 2000]);
+        let config = Config { listen: None, ..Config::default() };
+        let http = Http::through(Arc::new(Nowhere));
+        let operator = Operator::new(config, server.client(), TestClock::start(), http);
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(operator.run(stop.clone()));
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        stop.cancel();
+        assert!(running.await.unwrap().is_ok());
+        let attempts = server.log.lock().unwrap().len();
+        assert!(attempts < 10 * 60, "it does not hammer a server in trouble: {attempts}");
+    }
+
+    #[test]
+    fn a_panic_is_put_into_words() {
+        let panic = std::panic::catch_unwind(|| panic!("at the {}", "disco")).unwrap_err();
+        assert_eq!(words(&*panic), "at the disco");
+    }
+}

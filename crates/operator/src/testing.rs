@@ -60,10 +60,13 @@ impl Server {
         let body: Value = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
         self.log.lock().unwrap().push(format!("{} {path}", parts.method));
         let fault = self.faults.lock().unwrap().pop();
-        let (status, answer) = match fault {
+        let (status, mut answer) = match fault {
             Some(status) => (status, json!({ "kind": "Status", "message": "injected" })),
             None => self.work(&parts.method, path, body),
         };
+        if status >= 400 {
+            answer["code"] = json!(status);
+        }
         let status = StatusCode::from_u16(status).unwrap();
         Response::builder().status(status).body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap()
     }
