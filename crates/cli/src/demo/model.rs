@@ -234,11 +234,9 @@ impl Model {
     }
 
     fn see_event(&mut self, event: EventLine) -> Vec<Change> {
-        if let Some(index) = self.events.iter().position(|(_, known)| known.name == event.name) {
-            if self.events.get(index).is_some_and(|(_, known)| known.count >= event.count && known.text == event.text) {
-                return Vec::new();
-            }
-            self.events.remove(index);
+        let last = self.events.iter().rev().find(|(_, known)| known.name == event.name);
+        if last.is_some_and(|(_, known)| known.count >= event.count && known.text == event.text) {
+            return Vec::new();
         }
         self.events.push_back((self.now, event.clone()));
         if self.events.len() > EVENTS_KEPT {
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_repeated_moves_to_the_end() {
+    fn an_event_that_is_said_again_is_told_again() {
         let event = |name: &str, count| {
             Sight::Event(EventLine { name: name.to_owned(), warning: false, text: name.to_owned(), count })
         };
@@ -357,7 +355,7 @@ mod tests {
         assert_eq!(model.see(at(3), event("a", 1)), []);
         assert_eq!(model.see(at(4), event("a", 2)).len(), 1);
         let order: Vec<_> = model.events.iter().map(|(_, event)| event.name.as_str()).collect();
-        assert_eq!(order, ["b", "a"]);
+        assert_eq!(order, ["a", "b", "a"]);
     }
 
     #[test]

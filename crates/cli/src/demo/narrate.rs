@@ -141,9 +141,7 @@ fn line(model: &Model, change: &Change, paint: Paint) -> String {
             format!("check    {} {value} ({}) {verdict}", check.name, screens::demo::bounds(check))
         }
         Change::Event(event) => {
-            let count = if event.count > 1 { format!(" (x{})", event.count) } else { String::new() };
-            let text = format!("{}{count}", event.text);
-            format!("event    {}", if event.warning { paint.warn(&text) } else { text })
+            format!("event    {}", if event.warning { paint.warn(&event.text) } else { event.text.clone() })
         }
     };
     format!("{at}  {text}")

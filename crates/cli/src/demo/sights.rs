@@ -87,11 +87,13 @@ fn split(route: &HttpRoute, target: &str) -> Option<Sight> {
     Some(Sight::Split(weight("primary")?, weight("canary").unwrap_or(0)))
 }
 
+/// Similar Events share one object after a while; people care for the newest text, not for how it is stored.
 fn event_line(event: Event) -> Sight {
+    let message = event.message.unwrap_or_default();
     Sight::Event(EventLine {
         name: event.metadata.name.unwrap_or_default(),
         warning: event.type_.as_deref() == Some("Warning"),
-        text: event.message.unwrap_or_default(),
+        text: message.trim_start_matches("(combined from similar events): ").to_owned(),
         count: event.count.unwrap_or(1),
     })
 }

@@ -143,8 +143,7 @@ fn last_events(model: &Model, area: Rect) -> Paragraph<'static> {
     let start = model.events.len().saturating_sub(room);
     let lines = model.events.iter().skip(start).map(|(at, event)| {
         let since = std::time::Duration::try_from(at.duration_since(model.began)).unwrap_or_default();
-        let count = if event.count > 1 { format!(" (x{})", event.count) } else { String::new() };
-        let text = Span::from(format!("{}{count}", event.text));
+        let text = Span::from(event.text.clone());
         let text = if event.warning { text.yellow() } else { text };
         Line::from(vec![Span::from(format!("{:>6}  ", clock(since))).dim(), text])
     });
