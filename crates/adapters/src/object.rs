@@ -118,13 +118,26 @@ pub(crate) struct Patch<'a> {
 }
 
 impl<'a> Patch<'a> {
-    /// A patch of an object as it was seen.
+    /// A patch of an object exactly as it was seen.
     pub(crate) fn of(kind: Kind, seen: &'a Value) -> Self {
+        let mut patch = Self::of_any_version(kind, seen);
+        patch.test("/metadata/resourceVersion", text(seen, "/metadata/resourceVersion"));
+        patch
+    }
+
+    /// A patch of an object whose spec is as it was seen. Its status may have moved: controllers write that all the
+    /// time, and a decision that does not depend on it must not lose to them.
+    pub(crate) fn of_spec(kind: Kind, seen: &'a Value) -> Self {
+        let Some(generation) = seen.pointer("/metadata/generation") else { return Self::of(kind, seen) };
+        let mut patch = Self::of_any_version(kind, seen);
+        patch.test("/metadata/generation", generation.clone());
+        patch
+    }
+
+    fn of_any_version(kind: Kind, seen: &'a Value) -> Self {
         let object = reference(kind, text(seen, "/metadata/namespace"), text(seen, "/metadata/name"));
         let mut patch = Self { object, seen, tests: Vec::new(), operations: Vec::new() };
-        for path in ["/metadata/uid", "/metadata/resourceVersion"] {
-            patch.test(path, text(seen, path));
-        }
+        patch.test("/metadata/uid", text(seen, "/metadata/uid"));
         patch
     }
 

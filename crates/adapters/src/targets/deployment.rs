@@ -196,7 +196,7 @@ pub fn equals_primary(target: &Value, primary: &Value, tracked: &BTreeSet<String
 
 /// Gives a Deployment this size; nothing when it has it.
 pub fn scale(deployment: &Value, replicas: u32) -> Option<Change> {
-    let mut patch = Patch::of(DEPLOYMENT, deployment);
+    let mut patch = Patch::of_spec(DEPLOYMENT, deployment);
     patch.set("/spec/replicas", replicas);
     patch.finish()
 }

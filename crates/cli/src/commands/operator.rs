@@ -279,6 +279,9 @@ impl Flags {
             config.cluster_url =
                 self.master.parse().with_context(|| format!("-master {:?} is no address", self.master))?;
         }
+        // A refused write goes back to the rules, which look again before they try again; a client that repeats it on
+        // its own would repeat a decision that may be out of date.
+        config.default_retry = false;
         Ok(config)
     }
 }

@@ -31,6 +31,11 @@ pub async fn until_weight(ground: &Ground, weight: i64, transcript: &Transcript)
     until(ground, &format!("weight {weight}"), transcript, |status| status.canary_weight == weight).await;
 }
 
+/// An Event follows the status it tells of.
+pub async fn until_said(ground: &Ground, text: &str, transcript: &Transcript) {
+    until(ground, text, transcript, |_| transcript.events().iter().any(|told| told == text)).await;
+}
+
 /// Gives up after three minutes without any change of the story: slow machines are slow, a hang is a hang.
 pub async fn until(ground: &Ground, what: &str, transcript: &Transcript, holds: impl Fn(&CanaryStatus) -> bool) {
     let (mut idle, mut lines) = (0, 0);

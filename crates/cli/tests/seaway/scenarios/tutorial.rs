@@ -39,7 +39,6 @@ async fn the_tutorial_promotes_and_then_rolls_back() {
     podinfo::set_image(&ground, "6.0.1").await;
     podinfo::until_phase(&ground, "Succeeded", &transcript).await;
     assert_eq!(transcript.route("podinfo"), [10, 20, 30, 40, 50, 0], "{transcript}");
-    let told = transcript.events();
     for text in [
         "New revision detected! Scaling up podinfo.test",
         "Starting canary analysis for podinfo.test",
@@ -50,7 +49,7 @@ async fn the_tutorial_promotes_and_then_rolls_back() {
         "Routing all traffic to primary",
         "Promotion completed! Scaling down podinfo.test",
     ] {
-        assert!(told.iter().any(|told| told == text), "nobody said {text:?}\n{transcript}");
+        podinfo::until_said(&ground, text, &transcript).await;
     }
 
     transcript.clear();
@@ -68,7 +67,7 @@ async fn the_tutorial_promotes_and_then_rolls_back() {
     for text in
         ["Rolling back podinfo.test failed checks threshold reached 5", "Canary failed! Scaling down podinfo.test"]
     {
-        assert!(told.iter().any(|told| told == text), "nobody said {text:?}\n{transcript}");
+        podinfo::until_said(&ground, text, &transcript).await;
     }
     // People who came through the gateway noticed nothing: the errors were asked for at the canary's own Service.
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
