@@ -10,7 +10,7 @@ test: ## Run every test; print how many ran and why any was skipped
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --quiet
 
 bench: ## Rollouts on the paused clock: time and API requests per rollout
 	cargo bench --package seaway-cli --bench rollouts
