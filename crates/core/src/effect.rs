@@ -58,6 +58,9 @@ pub enum Effect {
         /// `flagger-id` for the pod template.
         id: String,
     },
+    /// The stored copies of this revision's configs are those the primary runs: ready for the next promotion, which then
+    /// need not read them. Nothing depends on it; [`Effect::StorePrevious`] makes up for what is missing.
+    KeepCurrent(Revision),
     /// The primary runs what was stored before the promotion.
     RestorePrevious,
     /// The target runs at the primary's size (deletion with revert).

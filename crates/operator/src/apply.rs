@@ -10,7 +10,7 @@ use seaway_adapters::kinds::{CANARY, CONFIG_MAP, DEPLOYMENT, HPA, SECRET, SERVIC
 use seaway_adapters::refusal::Refusal;
 use seaway_adapters::routers::Router;
 use seaway_adapters::targets::Conventions;
-use seaway_adapters::world::Fetched;
+use seaway_adapters::world::{Fetched, World};
 use seaway_api::canary::CanaryStatus;
 use seaway_api::{Canary, FINALIZER};
 use seaway_core::effect::Effect;
@@ -43,6 +43,9 @@ pub(crate) struct Hand<'a> {
     pub(crate) view: &'a View,
     /// Which canary.
     pub(crate) object: ObjectRef,
+    /// Primary copies of configs as they were last written, until they are stored for the next promotion. Saves reading
+    /// back what was just sent.
+    pub(crate) copied: Fetched,
     /// How many writes were sent and done.
     pub(crate) writes: u32,
     /// Earlier rounds were refused too: the watch may have missed something, so ask the server.
@@ -54,7 +57,7 @@ impl<'a> Hand<'a> {
     pub(crate) fn new(requests: &'a Requests, view: &'a View, canary: &Value, doubtful: bool) -> Self {
         let text = |pointer: &str| canary.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let object = ObjectRef { kind: CANARY, namespace: text("/metadata/namespace"), name: text("/metadata/name") };
-        Self { requests, view, object, writes: 0, doubtful }
+        Self { requests, view, object, copied: Fetched::new(), writes: 0, doubtful }
     }
 
     /// Stores `new` in place of `old`, if the Canary is still the one that was looked at. Fields of the status that
@@ -95,6 +98,10 @@ impl<'a> Hand<'a> {
         let needed = needs(effect, &EffectContext { canary, world: view, router, conventions, fetched: &none });
         let mut fetched = none;
         for object in needed {
+            if let Some(copy) = self.copied.remove(&object).filter(|copy| self.is_current(&object, copy)) {
+                fetched.insert(object, copy);
+                continue;
+            }
             let answer = self.requests.get(&object).await;
             let ObjectRef { kind, namespace, name } = &object;
             let context = || format!("{} {name}.{namespace} get query error: ", kind.kind.to_lowercase());
@@ -124,11 +131,22 @@ impl<'a> Hand<'a> {
             "wrote"
         );
         match (answer, &change.action) {
+            (Some(answer), _) if matches!(change.object.kind, CONFIG_MAP | SECRET) => {
+                self.view.written(&change.object, answer.clone());
+                self.copied.insert(change.object.clone(), answer);
+            }
             (Some(answer), _) => self.view.written(&change.object, answer),
             (None, Action::Delete { uid }) => self.view.removed(&change.object, uid),
             (None, _) => {}
         }
         Ok(())
+    }
+
+    /// Whether nobody has changed `object` since `copy` was written.
+    fn is_current(&self, object: &ObjectRef, copy: &Value) -> bool {
+        let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+        let seen = self.view.get(object.kind, &object.namespace, &object.name);
+        seen.is_some_and(|seen| version(&seen) == version(copy))
     }
 
     /// A write refused for the second time in a row means that the cache is behind and may stay so, e.g. because a watch

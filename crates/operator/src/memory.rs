@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use seaway_adapters::world::Fetched;
 use seaway_core::question::{Answer, QuestionKey};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -35,6 +36,8 @@ pub(crate) struct Memory {
     pub(crate) complaint: Option<String>,
     /// The route's generation that the data plane has taken up, and since when.
     settled: Option<(i64, Timestamp)>,
+    /// Copies of configs that were written in this promotion. Never shown, never logged.
+    pub(crate) copied: Fetched,
     said: VecDeque<u64>,
 }
 

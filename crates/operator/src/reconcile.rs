@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
 use seaway_adapters::targets::Conventions;
-use seaway_adapters::world::World;
+use seaway_adapters::world::{Fetched, World};
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
 use seaway_core::effect::{Decision, Effect, Notice};
@@ -82,7 +82,9 @@ impl Reconciler {
         self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
         let doubtful = lock(&memory).failures >= DOUBT;
         let mut hand = Hand::new(&self.requests, &view, &stored, doubtful);
+        hand.copied = std::mem::take(&mut lock(&memory).copied);
         let result = self.work(key, &stored, &view, &mut hand, &memory).await;
+        lock(&memory).copied = if is_copying(&view) { std::mem::take(&mut hand.copied) } else { Fetched::new() };
         let next = self.after(key, &stored, result, hand.writes, &memory);
         view.finish();
         next
@@ -322,4 +324,9 @@ impl Reconciler {
         }
         Some(later(now, pause))
     }
+}
+/// Whether the Canary is in a phase in which configs are copied to its primary.
+fn is_copying(view: &View) -> bool {
+    let phase = view.canary().and_then(|canary| Some(canary.pointer("/status/phase")?.as_str()?.to_owned()));
+    matches!(phase.as_deref(), Some("Initializing" | "Promoting" | "Finalising"))
 }

@@ -84,10 +84,11 @@ impl Ship {
     fn initialize(&mut self) {
         let revision = self.revision();
         assert_eq!(self.make(&Effect::VariantServices), (0, 2));
-        assert_eq!(self.make(&Effect::CreatePrimary(revision)), (3, 4));
+        assert_eq!(self.make(&Effect::CreatePrimary(revision.clone())), (3, 4));
         assert_eq!(self.make(&Effect::ApexToPrimary), (0, 1));
         assert_eq!(self.make(&Effect::SetSplit(Split::primary_only())), (0, 1));
         assert_eq!(self.make(&Effect::ScaleToZero), (0, 1));
+        assert_eq!(self.make(&Effect::KeepCurrent(revision)), (3, 3));
     }
 }
 
@@ -101,15 +102,29 @@ fn a_rollout_from_initialisation_to_promotion() {
     let revision = ship.revision();
     assert_eq!(ship.make(&Effect::ScaleUp), (0, 1));
     assert_eq!(ship.make(&Effect::SetSplit(Split::canary(10))), (0, 1));
-    // Of three tracked configs one changed: one read to keep the old, one to copy the new.
-    assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (1, 2));
+    // Of three tracked configs one changed: the old one is stored already, one read copies the new one.
+    assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (0, 1));
     let id = ship.id();
-    assert_eq!(ship.make(&Effect::Promote { revision, id: id.clone() }), (1, 2));
+    assert_eq!(ship.make(&Effect::Promote { revision: revision.clone(), id: id.clone() }), (1, 2));
     let primary = ship.server.get(DEPLOYMENT, "podinfo-primary");
     assert_eq!(primary["spec"]["template"]["metadata"]["annotations"]["flagger-id"], id.as_str());
     assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "blue");
     assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "red");
     assert!(config::equal_primary(&ship.revision(), "test", &ship.server.world()));
+    assert_eq!(ship.make(&Effect::KeepCurrent(revision)), (1, 1), "stored for the next promotion");
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "blue");
+}
+
+#[test]
+fn a_primary_whose_configs_were_never_stored_is_stored_at_promotion() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    let stored = ship.server.get(CONFIG_MAP, "settings-primary-previous").clone();
+    ship.server.obey(&crate::object::delete(CONFIG_MAP, &stored));
+    ship.new_version();
+    let revision = ship.revision();
+    assert_eq!(ship.make(&Effect::StorePrevious(revision)), (1, 2));
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "red");
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! promotion changes is copied to `{config}-primary-previous`. The ControllerRevision is written last: when it exists, all
 //! of it is stored. Its name says for which incoming revision it was stored, so a promotion that is repeated after a
 //! crash, with half of the primary's configs already new, does not store the new ones as the old.
+//!
+//! At rest the stored configs are kept equal to what the primary runs ([`keep`]), from the answers of the writes that put
+//! them there. So a promotion finds the outgoing ones already stored and reads only the incoming ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use super::{Conventions, config, deployment};
 use crate::change::{Change, ObjectRef};
 use crate::kinds::{CONTROLLER_REVISION, DEPLOYMENT};
 use crate::object::{
-    self, MANAGER, Patch, delete, is_controlled_by, number, owner_reference, reference, strings, text,
+    self, MANAGER, Patch, delete, is_controlled_by, is_owned_by, number, owner_reference, reference, strings, text,
 };
 use crate::refusal::Refusal;
 use crate::world::{Fetched, World};
@@ -69,8 +72,61 @@ pub(crate) fn store_needs(canary: &Canary, world: &dyn World, incoming: &Revisio
     if stored(canary, world).iter().any(|object| text(object, "/metadata/name") == name) {
         return Vec::new();
     }
-    let keys = changing(canary, incoming, world);
-    keys.keys().filter_map(|key| primary_copy(canary, key)).collect()
+    unkept(canary, world, &changing(canary, incoming, world))
+}
+
+/// The primary's copies, among these with their checksums, that are not stored as they are.
+fn unkept(canary: &Canary, world: &dyn World, copies: &BTreeMap<String, String>) -> Vec<ObjectRef> {
+    let kept = |key: &str, checksum: &str| {
+        let stored = previous_copy(canary, key).and_then(|copy| world.get(copy.kind, &copy.namespace, &copy.name));
+        stored.is_some_and(|stored| text(&stored, "/checksum") == checksum && is_owned_by(&stored, canary))
+    };
+    let unkept = copies.iter().filter(|(key, checksum)| !kept(key, checksum));
+    unkept.filter_map(|(key, _)| primary_copy(canary, key)).collect()
+}
+
+/// The configs of a revision that the primary runs, with their checksums.
+fn running(canary: &Canary, revision: &Revision, world: &dyn World) -> BTreeMap<String, String> {
+    let runs = |key: &str, checksum: &str| {
+        let copy = primary_copy(canary, key).and_then(|copy| world.get(copy.kind, &copy.namespace, &copy.name));
+        copy.is_some_and(|copy| text(&copy, "/checksum") == checksum)
+    };
+    let configs = revision.configs.iter().filter(|(key, checksum)| runs(key, checksum));
+    configs.map(|(key, checksum)| (key.clone(), checksum.clone())).collect()
+}
+
+/// What [`keep`] needs in full.
+pub(crate) fn keep_needs(canary: &Canary, world: &dyn World, revision: &Revision) -> Vec<ObjectRef> {
+    unkept(canary, world, &running(canary, revision, world))
+}
+
+/// Stores the configs of a revision that the primary runs, for the promotion after this one.
+pub(crate) fn keep(
+    canary: &Canary,
+    world: &dyn World,
+    fetched: &Fetched,
+    conventions: &Conventions,
+    revision: &Revision,
+) -> Result<Vec<Change>, Refusal> {
+    copies(canary, world, fetched, conventions, &running(canary, revision, world))
+}
+
+/// Brings the stored configs to these checksums, from the primary's copies.
+fn copies(
+    canary: &Canary,
+    world: &dyn World,
+    fetched: &Fetched,
+    conventions: &Conventions,
+    configs: &BTreeMap<String, String>,
+) -> Result<Vec<Change>, Refusal> {
+    let mut changes = Vec::new();
+    for from in unkept(canary, world, configs) {
+        let source = fetched.get(&from).ok_or_else(|| missing(&from))?;
+        let to = ObjectRef { name: format!("{}-previous", from.name), ..from };
+        let seen = world.get(to.kind, &to.namespace, &to.name);
+        changes.extend(config::copy(canary, source, to.kind, &to.name, seen.as_deref(), conventions)?);
+    }
+    Ok(changes)
 }
 
 fn primary_copy(canary: &Canary, key: &str) -> Option<ObjectRef> {
@@ -100,12 +156,7 @@ pub(crate) fn store(
     let mut changes = Vec::new();
     if !old.iter().any(|object| text(object, "/metadata/name") == name) {
         let configs = changing(canary, incoming, world);
-        for key in configs.keys() {
-            let (Some(from), Some(to)) = (primary_copy(canary, key), previous_copy(canary, key)) else { continue };
-            let source = fetched.get(&from).ok_or_else(|| missing(&from))?;
-            let seen = world.get(to.kind, namespace, &to.name);
-            changes.extend(config::copy(canary, source, to.kind, &to.name, seen.as_deref(), conventions)?);
-        }
+        changes.extend(copies(canary, world, fetched, conventions, &configs)?);
         let newest = old.first().and_then(|object| number(object, "/revision")).unwrap_or_default();
         changes.push(create(canary, &primary, &name, &configs, newest + 1));
     }

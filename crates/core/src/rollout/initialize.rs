@@ -83,6 +83,7 @@ fn take_over(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
         }
     }));
     draft.make(Effect::ScaleToZero);
+    draft.make(Effect::KeepCurrent(revision.clone()));
     draft.notices.push(round.normal("done", format!("Initialization done! {}", round.plan.key())));
 }
 

@@ -163,6 +163,7 @@ pub(super) fn finalise(round: &Round<'_>) -> Draft {
         status.last_promoted_spec.clone_from(&round.status.last_applied_spec);
     }));
     draft.make(Effect::ScaleToZero);
+    draft.make(Effect::KeepCurrent(round.applied()));
     let target = round.plan.target_key();
     let text = if round.plan.skip_analysis {
         format!("Promotion completed! Canary analysis was skipped for {target}")

@@ -496,8 +496,8 @@ impl World {
                 let Some((_, revision, id)) = self.previous.clone() else { return false };
                 self.copy(plan, &revision, id);
             }
-            // Autoscalers are not part of this model, and questions are no writes.
-            Effect::PrimaryAutoscaler { .. } | Effect::Ask(_) => {}
+            // Autoscalers and stored copies of configs are not part of this model, and questions are no writes.
+            Effect::PrimaryAutoscaler { .. } | Effect::KeepCurrent(_) | Effect::Ask(_) => {}
         }
         true
     }

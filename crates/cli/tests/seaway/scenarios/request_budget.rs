@@ -75,7 +75,7 @@ async fn an_advance_is_one_route_write_one_status_write_and_one_event() {
 #[tokio::test(start_paused = true)]
 async fn a_whole_rollout_stays_within_its_budget() {
     let ship = Ship::launch().await;
-    // Two tracked configs; one changes together with the image.
+    // Two tracked configs; both change together with the image.
     ship.apply(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: test}\ndata: {color: red}\n---\n\
          apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: test}\nstringData: {token: one}\n",
@@ -97,8 +97,11 @@ async fn a_whole_rollout_stays_within_its_budget() {
     let tracked = 2;
     let hooks = 2;
     ship.cluster.api().log().clear();
-    ship.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: test}\ndata: {color: blue}\n")
-        .await;
+    ship.apply(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: test}\ndata: {color: blue}\n---\n\
+         apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: test}\nstringData: {token: two}\n",
+    )
+    .await;
     ship.set_image("podinfo", "6.0.1").await;
     ship.until_phase("podinfo", Phase::Succeeded).await;
     ship.sail(Duration::from_secs(60)).await;
