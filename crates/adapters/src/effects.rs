@@ -69,7 +69,7 @@ pub fn needs(effect: &Effect, context: &EffectContext<'_>) -> Vec<ObjectRef> {
         Effect::Promote { revision, .. } => outdated_copies(revision, context),
         Effect::StorePrevious(revision) => previous::store_needs(context.canary, context.world, revision),
         Effect::KeepCurrent(revision) => previous::keep_needs(context.canary, context.world, revision),
-        Effect::RestorePrevious => previous::restore_needs(context.canary, context.world),
+        Effect::RestorePrevious(_) => previous::restore_needs(context.canary, context.world),
         _ => Vec::new(),
     }
 }
@@ -108,7 +108,7 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
         Effect::StorePrevious(incoming) => previous::store(canary, world, fetched, conventions, incoming),
         Effect::Promote { revision, id } => promote(revision, id, context),
         Effect::KeepCurrent(revision) => previous::keep(canary, world, fetched, conventions, revision),
-        Effect::RestorePrevious => previous::restore(canary, world, fetched, conventions),
+        Effect::RestorePrevious(_) => previous::restore(canary, world, fetched, conventions),
         Effect::ScaleToPrimary => {
             let target = context.target()?;
             let (primary, autoscaler) = (context.primary(), context.autoscaler());

@@ -61,8 +61,8 @@ pub enum Effect {
     /// The stored copies of this revision's configs are those the primary runs: ready for the next promotion, which then
     /// need not read them. Nothing depends on it; [`Effect::StorePrevious`] makes up for what is missing.
     KeepCurrent(Revision),
-    /// The primary runs what was stored before the promotion.
-    RestorePrevious,
+    /// The primary runs what was stored before it became (or began to become) this revision.
+    RestorePrevious(Revision),
     /// The target runs at the primary's size (deletion with revert).
     ScaleToPrimary,
     /// The apex Service selects the target's pods and is no longer ours to collect (deletion with revert).

@@ -147,8 +147,8 @@ fn a_failed_promotion_is_taken_back() {
     ship.new_version();
     let (revision, id) = (ship.revision(), ship.id());
     ship.make(&Effect::StorePrevious(revision.clone()));
-    ship.make(&Effect::Promote { revision, id });
-    assert_eq!(ship.make(&Effect::RestorePrevious), (1, 2));
+    ship.make(&Effect::Promote { revision: revision.clone(), id });
+    assert_eq!(ship.make(&Effect::RestorePrevious(revision)), (1, 2));
     assert_eq!(ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"], before);
     assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
 }
@@ -164,8 +164,8 @@ fn a_promotion_that_stops_half_way_does_not_store_the_new_as_the_old() {
     let (_, promotion) = ship.plan(&Effect::Promote { revision: revision.clone(), id: id.clone() });
     ship.server.obey(&promotion.unwrap()[0]);
     assert_eq!(ship.make(&Effect::StorePrevious(revision.clone())), (0, 0));
-    assert_eq!(ship.make(&Effect::Promote { revision, id }), (0, 1));
-    ship.make(&Effect::RestorePrevious);
+    assert_eq!(ship.make(&Effect::Promote { revision: revision.clone(), id }), (0, 1));
+    ship.make(&Effect::RestorePrevious(revision));
     assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
 }
 

@@ -113,7 +113,7 @@ pub(super) fn go_on(round: &Round<'_>) -> Draft {
             return end_as_flagger(round, draft);
         }
         move_traffic(round, &mut draft, reason);
-        draft.make(Effect::RestorePrevious);
+        draft.make(Effect::RestorePrevious(round.applied()));
         draft.wake_at(round.next_tick());
         return draft;
     }

@@ -492,7 +492,7 @@ impl World {
                 }
                 self.copy(plan, revision, Some(id.clone()));
             }
-            Effect::RestorePrevious => {
+            Effect::RestorePrevious(_) => {
                 let Some((_, revision, id)) = self.previous.clone() else { return false };
                 self.copy(plan, &revision, id);
             }
