@@ -1,6 +1,7 @@
 //! A promotion from beginning to end, and what is left of it when it stops half way.
 
 use seaway_api::canary::Canary;
+use seaway_core::observed::Revision;
 use seaway_core::split::Split;
 use serde_json::json;
 
@@ -264,7 +265,7 @@ fn a_target_that_is_gone() {
         Effect::ApexToPrimary,
         Effect::ScaleUp,
         Effect::ScaleToPrimary,
-        Effect::RestorePrevious,
+        Effect::RestorePrevious(Revision::default()),
     ] {
         let (_, refused) = ship.plan(&effect);
         assert!(refused.unwrap_err().text.contains("not found"), "{effect:?}");
