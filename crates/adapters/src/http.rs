@@ -5,11 +5,18 @@
 //! credentials never leave the host they were meant for. Error texts are short and hold nothing a server said beyond its
 //! status, since they become Events that others may read. There is no connection pool: a check every few seconds does
 //! not need one, and a fresh connection always asks the name again.
+//!
+//! Where a [`Proxy`] is set, it opens the connections to the servers, with the same limits. The guard then judges the
+//! addresses that stand in URLs before the proxy hears of them; a *name* is resolved by the proxy, whose own rules must
+//! say where it may lead.
 
 mod guard;
+mod no_proxy;
+mod proxy;
 mod tls;
 
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,6 +35,9 @@ use tokio::net::TcpStream;
 use url::{Host, Url};
 
 pub use guard::{Guard, Network, ParseNetworkError};
+use no_proxy::literal;
+pub use proxy::{Proxy, ProxyError};
+use proxy::{Server, of_proxy};
 use tls::Tls;
 
 /// Largest body that is read.
@@ -36,6 +46,8 @@ pub const BODY_LIMIT: usize = 1 << 20;
 pub const HEAD_LIMIT: usize = 16 << 10;
 /// Redirects that are followed, all to the same origin.
 const REDIRECTS: usize = 5;
+/// What we call ourselves.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("seaway/", env!("CARGO_PKG_VERSION")));
 
 /// Either end of a connection.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -55,6 +67,7 @@ pub trait Dial: Send + Sync {
 pub struct Http {
     way: Way,
     tls: Tls,
+    proxy: Option<Arc<Proxy>>,
 }
 
 #[derive(Clone)]
@@ -149,25 +162,37 @@ pub enum HttpError {
     /// The answer is no HTTP, or broke off.
     #[error("{0}")]
     Protocol(String),
+    /// The proxy opens no tunnel.
+    #[error("proxy answered {0}")]
+    Proxy(StatusCode),
 }
 
 impl HttpError {
     /// Whether the same request may well succeed a moment later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::NoSuchHost | Self::Connect(_) | Self::Timeout(_) | Self::Protocol(_))
+        match self {
+            Self::NoSuchHost | Self::Connect(_) | Self::Timeout(_) | Self::Protocol(_) => true,
+            Self::Proxy(status) => status.is_server_error(),
+            _ => false,
+        }
     }
 }
 
 impl Http {
     /// Over the machine's own network. `guard` judges the addresses of URLs that come from objects in the cluster.
     pub fn system(guard: Guard) -> Self {
-        Self { way: Way::System(Arc::new(guard)), tls: Tls::default() }
+        Self { way: Way::System(Arc::new(guard)), tls: Tls::default(), proxy: None }
     }
 
     /// Through somebody else's network, which knows by itself what may be reached. Link-local, metadata, unspecified and
     /// multicast addresses in URLs are refused here too.
     pub fn through(dial: Arc<dyn Dial>) -> Self {
-        Self { way: Way::Through(dial), tls: Tls::default() }
+        Self { way: Way::Through(dial), tls: Tls::default(), proxy: None }
+    }
+
+    /// Sends requests through these proxies, which are reached over the same network.
+    pub fn with_proxy(self, proxy: Proxy) -> Self {
+        Self { proxy: Some(Arc::new(proxy)), ..self }
     }
 
     /// Sends a request and reads the whole answer, within its time limit.
@@ -198,53 +223,63 @@ impl Http {
         };
         let host = request.url.host().ok_or(HttpError::Url)?;
         let port = request.url.port_or_known_default().ok_or(HttpError::Url)?;
-        let stream = self.connect(&host, port, request.trusted).await?;
+        let judge = |address| self.judge(address, request.trusted);
+        let proxy = self.proxy.as_deref().and_then(|proxy| proxy.server(&request.url));
+        if let Some(address) = literal(&host) {
+            judge(SocketAddr::new(address, port))?;
+        }
+        let stream = match proxy {
+            None => self.connect(&host, port, judge).await?,
+            Some(server) if https => server.tunnel(self.reach(server).await?, &host, port).await?,
+            Some(server) => self.reach(server).await?,
+        };
         let stream = if https { self.tls.secure(stream, &host, request.insecure).await? } else { stream };
 
-        let mut builder = hyper::client::conn::http1::Builder::new();
-        builder.max_header_size(HEAD_LIMIT);
-        let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|e| protocol(&e))?;
+        let outgoing = outgoing(request, &host, proxy.filter(|_| !https))?;
+        let (mut sender, connection) = session().handshake(TokioIo::new(stream)).await.map_err(|e| protocol(&e))?;
         let exchange = async move {
-            let answer = sender.send_request(outgoing(request, &host)?).await.map_err(|e| protocol(&e))?;
+            let answer = sender.send_request(outgoing).await.map_err(|e| protocol(&e))?;
             read(answer).await
         };
-        tokio::pin!(exchange);
-        let mut connection = std::pin::pin!(connection);
-        // The connection moves the bytes; it may well end before the exchange has looked at the last of them.
-        tokio::select! {
-            biased;
-            answer = &mut exchange => answer,
-            _ = &mut connection => exchange.await,
-        }
+        alongside(connection, exchange).await
     }
 
-    async fn connect(&self, host: &Host<&str>, port: u16, trusted: bool) -> Result<Stream, HttpError> {
-        let address = match host {
-            Host::Domain(_) => None,
-            Host::Ipv4(address) => Some(IpAddr::V4(*address)),
-            Host::Ipv6(address) => Some(IpAddr::V6(*address)),
+    /// A connection to a proxy, which may be anywhere.
+    async fn reach(&self, server: &Server) -> Result<Stream, HttpError> {
+        let (host, port) = server.address().ok_or(HttpError::Url)?;
+        let stream = self.connect(&host, port, |_| Ok(())).await.map_err(of_proxy)?;
+        if !server.is_secure() {
+            return Ok(stream);
+        }
+        self.tls.secure(stream, &host, false).await.map_err(of_proxy)
+    }
+
+    /// Whether an address may be reached.
+    fn judge(&self, address: SocketAddr, trusted: bool) -> Result<(), HttpError> {
+        let allowed = match &self.way {
+            Way::System(guard) => trusted || guard.allows(address),
+            Way::Through(_) => !guard::is_never_a_server(address.ip()),
         };
+        if allowed { Ok(()) } else { Err(HttpError::Denied(address.ip())) }
+    }
+
+    /// Opens a connection to the first address of a host that answers, of those that `judge` lets pass.
+    async fn connect(
+        &self,
+        host: &Host<&str>,
+        port: u16,
+        judge: impl Fn(SocketAddr) -> Result<(), HttpError> + Send,
+    ) -> Result<Stream, HttpError> {
+        let name = literal(host).map_or_else(|| host.to_string(), |address| address.to_string());
         match &self.way {
-            Way::Through(dial) => {
-                if let Some(address) = address.filter(|address| guard::is_never_a_server(*address)) {
-                    return Err(HttpError::Denied(address));
-                }
-                let name = address.map_or_else(|| host.to_string(), |address| address.to_string());
-                dial.dial(&name, port).await.map_err(|error| connect(&error))
-            }
-            Way::System(guard) => {
-                let candidates: Vec<SocketAddr> = match (address, host) {
-                    (Some(address), _) => vec![SocketAddr::new(address, port)],
-                    (None, host) => {
-                        let name = host.to_string();
-                        let found = tokio::net::lookup_host((name.as_str(), port)).await;
-                        found.map_err(|_| HttpError::NoSuchHost)?.collect()
-                    }
-                };
+            Way::Through(dial) => dial.dial(&name, port).await.map_err(|error| connect(&error)),
+            Way::System(_) => {
+                // An address in place of a name is not asked for, only read.
+                let found = tokio::net::lookup_host((name.as_str(), port)).await;
                 let mut last = HttpError::NoSuchHost;
-                for candidate in candidates {
-                    if !trusted && !guard.allows(candidate) {
-                        last = HttpError::Denied(candidate.ip());
+                for candidate in found.map_err(|_| HttpError::NoSuchHost)? {
+                    if let Err(denied) = judge(candidate) {
+                        last = denied;
                         continue;
                     }
                     match TcpStream::connect(candidate).await {
@@ -258,25 +293,57 @@ impl Http {
     }
 }
 
-fn outgoing(request: &Request, host: &Host<&str>) -> Result<hyper::Request<Full<Bytes>>, HttpError> {
-    let mut target = request.url.path().to_owned();
-    if let Some(query) = request.url.query() {
-        target.push('?');
-        target.push_str(query);
+/// One exchange over one connection, with a limit for what the head may hold.
+fn session() -> hyper::client::conn::http1::Builder {
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    builder.max_header_size(HEAD_LIMIT);
+    builder
+}
+
+/// Runs an exchange and the connection that moves its bytes. The connection may well end before the exchange has looked
+/// at the last of them.
+async fn alongside<T>(
+    connection: impl Future<Output = hyper::Result<()>>,
+    exchange: impl Future<Output = Result<T, HttpError>>,
+) -> Result<T, HttpError> {
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        biased;
+        done = &mut exchange => done,
+        _ = connection => exchange.await,
     }
+}
+
+/// The request as the server expects it, or as a proxy that passes it on does.
+fn outgoing(
+    request: &Request,
+    host: &Host<&str>,
+    proxy: Option<&Server>,
+) -> Result<hyper::Request<Full<Bytes>>, HttpError> {
     let authority = match request.url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_string(),
     };
+    let mut target = if proxy.is_some() { format!("http://{authority}") } else { String::new() };
+    target.push_str(request.url.path());
+    if let Some(query) = request.url.query() {
+        target.push('?');
+        target.push_str(query);
+    }
     let text = |value: &str| HeaderValue::from_str(value).map_err(|_| HttpError::Url);
     let mut headers = request.headers.clone();
     headers.insert(HOST, text(&authority)?);
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("seaway/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(USER_AGENT, AGENT);
     if !headers.contains_key(ACCEPT) {
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     }
-    if !headers.contains_key(AUTHORIZATION) && !request.url.username().is_empty() {
-        headers.insert(AUTHORIZATION, basic(request.url.username(), request.url.password().unwrap_or_default())?);
+    if !headers.contains_key(AUTHORIZATION)
+        && let Some(authorization) = credentials(&request.url)?
+    {
+        headers.insert(AUTHORIZATION, authorization);
+    }
+    if let Some(proxy) = proxy {
+        proxy.authorize(&mut headers);
     }
     if !request.body.is_empty() || request.method == Method::POST {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
@@ -293,6 +360,30 @@ pub fn basic(user: &str, password: &str) -> Result<HeaderValue, HttpError> {
     secret(&format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
 }
 
+/// The user and the password of a URL as a header.
+fn credentials(url: &Url) -> Result<Option<HeaderValue>, HttpError> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(None);
+    }
+    let mut pair = decoded(url.username());
+    pair.push(b':');
+    pair.extend(decoded(url.password().unwrap_or_default()));
+    secret(&format!("Basic {}", STANDARD.encode(pair))).map(Some)
+}
+
+/// The bytes that a percent-encoded text stands for.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.first_chunk::<2>().filter(|digits| byte == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(byte));
+        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    bytes
+}
+
 /// The value of an `Authorization` header for a token.
 pub fn bearer(token: &str) -> Result<HeaderValue, HttpError> {
     secret(&format!("Bearer {token}"))
@@ -304,13 +395,14 @@ fn secret(text: &str) -> Result<HeaderValue, HttpError> {
     Ok(value)
 }
 
-/// A header that an object in the cluster asks for; those that frame the message are not for others to set.
+/// A header that an object in the cluster asks for; those that frame the message, and those between us and a proxy, are
+/// not for others to set.
 pub fn extra_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HttpError> {
     let invalid = |_| HttpError::Protocol(format!("invalid header {name:?}"));
     let header =
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::Protocol(format!("invalid header {name:?}")))?;
     let framing = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
-    if framing.contains(&header.as_str()) {
+    if framing.contains(&header.as_str()) || header.as_str().starts_with("proxy-") {
         return Err(HttpError::Protocol(format!("header {name} cannot be set")));
     }
     Ok((header, HeaderValue::from_str(value).map_err(invalid)?))

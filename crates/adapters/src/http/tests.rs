@@ -1,5 +1,7 @@
 //! Limits, redirects and TLS, against servers in memory and on loopback.
 
+mod proxied;
+
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,8 +82,23 @@ async fn user_and_password_become_a_header_and_leave_the_url() {
 }
 
 #[test]
+fn credentials_of_a_url_are_decoded() {
+    for (url, pair) in [
+        ("http://me:pw@a.test/", "me:pw"),
+        ("http://me@a.test/", "me:"),
+        ("http://:pw@a.test/", ":pw"),
+        ("http://a%40b:p%3a+%zz%4@a.test/", "a@b:p:+%zz%4"),
+    ] {
+        let header = credentials(&Url::parse(url).unwrap()).unwrap().unwrap();
+        assert_eq!(header, format!("Basic {}", STANDARD.encode(pair)), "{url}");
+        assert!(header.is_sensitive());
+    }
+    assert_eq!(credentials(&Url::parse("http://a.test/").unwrap()), Ok(None));
+}
+
+#[test]
 fn framing_headers_cannot_be_set() {
-    for name in ["Host", "content-length", "Transfer-Encoding", "bad name", ""] {
+    for name in ["Host", "content-length", "Transfer-Encoding", "Proxy-Authorization", "bad name", ""] {
         assert!(extra_header(name, "x").is_err(), "{name}");
     }
     assert!(extra_header("X-Scope", "a\r\nb").is_err());
@@ -132,14 +149,15 @@ async fn nobody_there() {
     assert_eq!(error, HttpError::NoSuchHost);
 }
 
-/// A TLS server for `name` in memory, and the certificate it signs with.
+/// A TLS server for these names in memory, and the certificate it signs with.
 struct Secure {
     config: Arc<rustls::ServerConfig>,
 }
 
 impl Secure {
-    fn new(name: &str) -> (Arc<Self>, CertificateDer<'static>) {
-        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    fn new(names: &[&str]) -> (Arc<Self>, CertificateDer<'static>) {
+        let made = rcgen::generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+            .unwrap();
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -172,7 +190,7 @@ impl Dial for Secure {
 
 #[tokio::test]
 async fn tls_trusts_its_roots_unless_told_otherwise() {
-    let (server, certificate) = Secure::new("a.test");
+    let (server, certificate) = Secure::new(&["a.test"]);
     let http = Http::through(server.clone());
     let error = http.send(get("https://a.test/")).await.unwrap_err();
     assert_eq!(error, HttpError::Tls("certificate signed by unknown authority".into()));
@@ -181,7 +199,7 @@ async fn tls_trusts_its_roots_unless_told_otherwise() {
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let http = Http { way: Way::Through(server), tls: Tls::trusting(roots) };
+    let http = Http { way: Way::Through(server), tls: Tls::trusting(roots), proxy: None };
     assert_eq!(&http.send(get("https://a.test/")).await.unwrap().body[..], b"ok");
     let error = http.send(get("https://b.test/")).await.unwrap_err();
     assert_eq!(error, HttpError::Tls("certificate is for another name".into()));

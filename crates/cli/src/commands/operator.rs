@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use seaway_adapters::http::{Guard, Http};
+use seaway_adapters::http::{Guard, Http, Proxy};
 use seaway_operator::{Config, Operator, SystemClock};
 
 use crate::logging::{self, Encoding};
@@ -22,7 +22,8 @@ use crate::signals;
 /// Run the operator in a cluster: a drop-in for Flagger.
 ///
 /// Takes Flagger's flags, with one dash or two. Without -kubeconfig it uses the Pod's service account, or outside a
-/// cluster the kubeconfig that kubectl uses.
+/// cluster the kubeconfig that kubectl uses. Hooks and metric queries go through the proxies that HTTP_PROXY, HTTPS_PROXY
+/// and NO_PROXY name.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -209,12 +210,22 @@ pub async fn run(flags: Flags, matches: &ArgMatches) -> anyhow::Result<ExitCode>
     }
     let stop = signals::shutdown()?;
     let config = flags.config(std::env::var("EVENT_WEBHOOK_URL").ok())?;
+    let proxy = Proxy::from_environment(variable)?;
+    if proxy.is_used() {
+        tracing::info!(?proxy, "hooks and metric queries go through a proxy");
+    }
     let cluster = flags.cluster().await?;
     let guard = Guard { deny: addresses(&cluster.cluster_url).await, ..Guard::default() };
     let client = kube::Client::try_from(cluster).context("cannot make a client for the cluster")?;
-    let operator = Operator::new(config, client, Arc::new(SystemClock), Http::system(guard));
+    let http = Http::system(guard).with_proxy(proxy);
+    let operator = Operator::new(config, client, Arc::new(SystemClock), http);
     operator.run(stop).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A variable of the environment. What is not text stays recognisable as such, to be refused where it is read.
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// What was asked for and will not happen.

@@ -3,20 +3,31 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// What names proxies; whoever runs the tests may have set them for something else.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"];
+
 /// A running operator; killed when dropped.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts an operator on the cluster of this kubeconfig.
-    pub fn operator(kubeconfig: &Path, flags: &[&str]) -> Self {
+    /// An operator on the cluster of this kubeconfig, not yet started.
+    pub fn command(kubeconfig: &Path) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
         command
             .arg("operator")
             .arg(format!("-kubeconfig={}", kubeconfig.display()))
             .args(["-mesh-provider=gatewayapi:v1", "-port=0", "-log-level=error"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .stdin(Stdio::null());
+        for name in PROXIES {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Starts an operator that reaches the names of the cluster through this proxy.
+    pub fn operator(kubeconfig: &Path, proxy: &str, flags: &[&str]) -> Self {
+        let mut command = Self::command(kubeconfig);
+        command.env("http_proxy", proxy).args(flags).stdout(Stdio::null());
         Self(command.spawn().unwrap())
     }
 

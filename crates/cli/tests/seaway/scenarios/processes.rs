@@ -10,8 +10,16 @@ use seaway_cli::demo::ground::{Ground, MANIFESTS};
 
 use crate::harness::{Process, Transcript, Users, podinfo};
 
-/// No hooks and no metrics: their names resolve inside the cluster only, and a process of its own is outside.
+/// Asks at every step: a hook, and a metric whose answer does not depend on how much was scraped so far. The names are
+/// those of the cluster, which a process outside reaches through the proxy alone.
 const CANARY: &str = "
+apiVersion: flagger.app/v1beta1
+kind: MetricTemplate
+metadata: {name: always, namespace: test}
+spec:
+  provider: {type: prometheus, address: 'http://prometheus.istio-system:9090'}
+  query: vector(42)
+---
 apiVersion: flagger.app/v1beta1
 kind: Canary
 metadata: {name: podinfo, namespace: test}
@@ -22,7 +30,16 @@ spec:
     port: 9898
     hosts: [www.example.com]
     gatewayRefs: [{name: gateway, namespace: istio-ingress}]
-  analysis: {interval: 10s, threshold: 2, maxWeight: 60, stepWeight: 20}
+  analysis:
+    interval: 10s
+    threshold: 2
+    maxWeight: 60
+    stepWeight: 20
+    metrics:
+      - {name: always, templateRef: {name: always}, thresholdRange: {min: 42, max: 42}, interval: 1m}
+    webhooks:
+      - {name: ready, type: pre-rollout, url: 'http://flagger-loadtester.test/gate/approve', timeout: 5s}
+      - {name: gate, url: 'http://flagger-loadtester.test/gate/approve', timeout: 5s}
 ";
 
 struct Harbour {
@@ -43,7 +60,14 @@ impl Harbour {
     }
 
     fn operator(&self, flags: &[&str]) -> Process {
-        Process::operator(self.kubeconfig.path(), flags)
+        let proxy = self.ground.cluster().proxy_url("flagger-system").unwrap();
+        Process::operator(self.kubeconfig.path(), &proxy, flags)
+    }
+
+    /// How often a hook was called, and answered, through the proxy.
+    fn hooks_answered(&self) -> u64 {
+        let requests = self.ground.cluster().mesh().telemetry().requests();
+        requests.get(&("flagger-loadtester".to_owned(), 200)).copied().unwrap_or_default()
     }
 
     async fn until_phase(&self, phase: &str) {
@@ -75,6 +99,7 @@ async fn killed_twenty_times_it_still_finishes_the_rollout() {
     let told = advances.len();
     advances.dedup();
     assert_eq!(advances.len(), told, "a step was told twice\n{}", harbour.transcript);
+    assert!(harbour.hooks_answered() >= 4, "one before the first step, one at each of three");
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
 }
 
@@ -103,5 +128,17 @@ async fn of_two_operators_one_leads_and_the_other_takes_over() {
     assert_ne!(holder().await, leader, "the standby leads");
     assert!(second.is_running());
     assert_eq!(harbour.transcript.route("podinfo"), [20, 40, 60, 0], "{}", harbour.transcript);
+    assert!(harbour.hooks_answered() >= 4, "one before the first step, one at each of three");
     assert_eq!(podinfo::status(&harbour.ground).await.phase, Phase::Succeeded);
+}
+
+#[test]
+fn a_proxy_that_cannot_be_used_is_named_at_the_start() {
+    for (name, value) in
+        [("HTTP_PROXY", "socks5://me:secret@a.test"), ("https_proxy", "a.test:port"), ("NO_PROXY", "a b")]
+    {
+        let output = Process::command(Path::new("/nowhere")).env(name, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(name) && !said.contains("secret"), "{said}");
+    }
 }
