@@ -1,4 +1,9 @@
 //! Tokens into a tree; everything that can be refused is refused here.
+//!
+//! The work is proportional to the number of tokens: the parser looks at most four of them ahead and never goes back.
+//! Templates come from users and are parsed in the operator's own rounds.
+
+use std::collections::{BTreeSet, VecDeque};
 
 use super::lex::{Token, TokenKind, syntax};
 use super::{MOST_DEPTH, TemplateError};
@@ -83,23 +88,19 @@ const FUNCTIONS: [&str; 21] = [
 ];
 
 pub(super) fn parse(tokens: Vec<Token>) -> Result<Vec<Node>, TemplateError> {
-    let mut parser =
-        Parser { tokens: tokens.into_iter().peekable(), line: 1, scopes: vec![Vec::new()], depth: 0, loops: 0 };
-    let (nodes, end) = parser.block(true)?;
-    match end {
-        Ending::Input => Ok(nodes),
-        Ending::Closed => Err(syntax(parser.line, "unexpected {{end}}")),
-        Ending::Else => Err(syntax(parser.line, "unexpected {{else}}")),
-    }
+    Parser::new(tokens).whole()
 }
 
 struct Parser {
-    tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
+    tokens: VecDeque<Token>,
     line: usize,
     /// Names of variables in sight, innermost last.
-    scopes: Vec<Vec<String>>,
+    scopes: Vec<BTreeSet<String>>,
     depth: usize,
     loops: usize,
+    /// How often a token was looked at.
+    #[cfg(test)]
+    looks: usize,
 }
 
 /// How a block ended.
@@ -113,14 +114,43 @@ enum Ending {
 type Parsed<T> = Result<T, TemplateError>;
 
 impl Parser {
+    fn new(tokens: Vec<Token>) -> Self {
+        Self {
+            tokens: tokens.into(),
+            line: 1,
+            scopes: vec![BTreeSet::new()],
+            depth: 0,
+            loops: 0,
+            #[cfg(test)]
+            looks: 0,
+        }
+    }
+
+    fn whole(&mut self) -> Parsed<Vec<Node>> {
+        match self.block(true)? {
+            (nodes, Ending::Input) => Ok(nodes),
+            (_, Ending::Closed) => self.fail("unexpected {{end}}"),
+            (_, Ending::Else) => self.fail("unexpected {{else}}"),
+        }
+    }
+
     fn next(&mut self) -> Option<TokenKind> {
-        let token = self.tokens.next()?;
+        let token = self.tokens.pop_front()?;
         self.line = token.line;
         Some(token.kind)
     }
 
     fn peek(&mut self) -> Option<&TokenKind> {
-        self.tokens.peek().map(|token| &token.kind)
+        self.ahead(0)
+    }
+
+    /// The token after `distance` others. The only way to see one without taking it.
+    fn ahead(&mut self, distance: usize) -> Option<&TokenKind> {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        self.tokens.get(distance).map(|token| &token.kind)
     }
 
     fn eat(&mut self, kind: &TokenKind) -> bool {
@@ -210,13 +240,10 @@ impl Parser {
 
     /// `$x :=` or `$x =` at the beginning of an action.
     fn assignment(&mut self) -> Parsed<Option<(String, bool)>> {
-        let mut ahead = self.tokens.clone();
-        let (Some(Token { kind: TokenKind::Variable(name), .. }), Some(second)) = (ahead.next(), ahead.next()) else {
-            return Ok(None);
-        };
-        let declare = match second.kind {
-            TokenKind::Declare => true,
-            TokenKind::Assign => false,
+        let Some(name) = self.variable_ahead(0) else { return Ok(None) };
+        let declare = match self.ahead(1) {
+            Some(TokenKind::Declare) => true,
+            Some(TokenKind::Assign) => false,
             _ => return Ok(None),
         };
         self.next();
@@ -227,19 +254,26 @@ impl Parser {
         Ok(Some((name, declare)))
     }
 
+    fn variable_ahead(&mut self, distance: usize) -> Option<String> {
+        match self.ahead(distance) {
+            Some(TokenKind::Variable(name)) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     fn declare(&mut self, name: String) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(name);
+            scope.insert(name);
         }
     }
 
     fn known(&self, name: &str) -> Parsed<()> {
-        let there = self.scopes.iter().flatten().any(|known| known == name);
+        let there = self.scopes.iter().any(|scope| scope.contains(name));
         if there { Ok(()) } else { self.fail(format!("undefined variable \"${name}\"")) }
     }
 
     fn condition(&mut self, with: bool) -> Parsed<Node> {
-        self.scopes.push(Vec::new());
+        self.scopes.push(BTreeSet::new());
         let name = self.assignment()?.map(|(name, _)| name);
         let condition = self.pipeline()?;
         self.close()?;
@@ -271,7 +305,7 @@ impl Parser {
     }
 
     fn range(&mut self) -> Parsed<Node> {
-        self.scopes.push(Vec::new());
+        self.scopes.push(BTreeSet::new());
         let names = self.range_names();
         let over = self.pipeline()?;
         self.close()?;
@@ -288,11 +322,12 @@ impl Parser {
 
     /// `$v :=` or `$k, $v :=`.
     fn range_names(&mut self) -> Vec<String> {
-        let ahead: Vec<TokenKind> = self.tokens.clone().take(4).map(|token| token.kind).collect();
-        let names = match ahead.as_slice() {
-            [TokenKind::Variable(value), TokenKind::Declare, ..] => vec![value.clone()],
-            [TokenKind::Variable(key), TokenKind::Comma, TokenKind::Variable(value), TokenKind::Declare] => {
-                vec![key.clone(), value.clone()]
+        let names = match (self.variable_ahead(0), self.variable_ahead(2)) {
+            (Some(value), _) if self.ahead(1) == Some(&TokenKind::Declare) => vec![value],
+            (Some(key), Some(value))
+                if self.ahead(1) == Some(&TokenKind::Comma) && self.ahead(3) == Some(&TokenKind::Declare) =>
+            {
+                vec![key, value]
             }
             _ => return Vec::new(),
         };
@@ -369,6 +404,47 @@ impl Parser {
         match FUNCTIONS.iter().find(|function| **function == word) {
             Some(function) => Ok(Operand::Function(function)),
             None => self.fail(format!("function \"{word}\" not defined")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lex::lex;
+    use super::super::{MOST_INPUT, parse as parse_text};
+    use super::*;
+
+    #[test]
+    fn the_work_grows_with_the_template_and_no_faster() {
+        for piece in [
+            "{{name}}",
+            "{{$x:=1}}{{$x}}",
+            "{{if 1}}{{end}}",
+            "{{range $k,$v:=variables}}{{$k}}{{end}}",
+            "{{with $y:=1}}{{else}}{{end}}",
+            "{{(1)}}",
+            "{{print 1 2|print}}",
+        ] {
+            let text = piece.repeat(MOST_INPUT / piece.len());
+            let tokens = lex(&text).unwrap();
+            let count = tokens.len();
+            let mut parser = Parser::new(tokens);
+            parser.whole().unwrap();
+            let looks = parser.looks;
+            assert!(looks <= 10 * count, "{piece}: {looks} looks at {count} tokens");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_known_only_in_its_block() {
+        for (text, fine) in [
+            ("{{ if 1 }}{{ $x := 1 }}{{ $x }}{{ end }}", true),
+            ("{{ with $x := 1 }}{{ end }}{{ $x }}", false),
+            ("{{ range $k, $v := variables }}{{ $k }}{{ $v }}{{ end }}", true),
+            ("{{ range $k, $v := variables }}{{ end }}{{ $v }}", false),
+            ("{{ range $k, $v variables }}{{ end }}", false),
+        ] {
+            assert_eq!(parse_text(text).is_ok(), fine, "{text}");
         }
     }
 }
