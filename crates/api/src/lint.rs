@@ -6,6 +6,7 @@
 
 mod document;
 mod nearest;
+mod nulls;
 mod references;
 mod schema;
 
@@ -91,6 +92,8 @@ struct Object {
     node: Node,
     /// What the API server would refuse or drop.
     refused: Vec<FieldError>,
+    /// Fields without a value.
+    empty: Vec<FieldError>,
     typed: Option<Typed>,
 }
 
@@ -165,10 +168,14 @@ impl Object {
             name: text(&["metadata", "name"]).unwrap_or_default(),
             node,
             refused: Vec::new(),
+            empty: Vec::new(),
             typed: None,
         };
+        // The written tree is kept for its lines.
+        let mut kept = object.node.clone();
         if let Some(schema) = crds::schema_of(&object.kind) {
-            object.refused = schema::check(&object.node, schema);
+            object.empty = nulls::drop_from(&mut kept, schema);
+            object.refused = schema::check(&kept, schema);
         }
         if version != API_VERSION {
             let problem = format!("\"{version}\" is not served");
@@ -176,8 +183,7 @@ impl Object {
                 object.finding(Severity::Error, FieldError::new("apiVersion", problem, format!("write {API_VERSION}"))),
             );
         }
-        let value = object.node.value();
-        match object.read(value) {
+        match object.read(kept.value()) {
             Ok(typed) => object.typed = typed,
             Err(error) => findings.push(object.finding(Severity::Error, error)),
         }
@@ -222,7 +228,8 @@ impl Object {
                 errors.push(error);
             }
         }
-        let warnings: Vec<_> = report.warnings.into_iter().filter(|warning| new(warning, &errors)).collect();
+        let warnings = self.empty.iter().cloned().chain(report.warnings);
+        let warnings: Vec<_> = warnings.filter(|warning| new(warning, &errors)).collect();
         let errors = errors.into_iter().map(|error| self.finding(Severity::Error, error));
         let warnings = warnings.into_iter().map(|warning| self.finding(Severity::Warning, warning));
         errors.chain(warnings).collect()

@@ -134,6 +134,32 @@ fn each_fault_has_its_line_and_field() {
 }
 
 #[test]
+fn a_field_without_a_value_counts_as_not_written() {
+    let text = GOOD
+        .replacen("  service:\n", "  autoscalerRef:\n  service:\n    hosts: null\n    portDiscovery: ~\n", 1)
+        .replacen("  revertOnDeletion: true\n", "    webhooks:\n  revertOnDeletion: true\n", 1);
+    let warning = |line: u32, path: &str| {
+        format!("a.yaml:{line}: warning: {path}: is empty; it counts as not written; write a value or remove the field")
+    };
+    assert_eq!(
+        said(&text),
+        [
+            warning(11, "spec.autoscalerRef"),
+            warning(13, "spec.service.hosts"),
+            warning(14, "spec.service.portDiscovery"),
+            warning(27, "spec.analysis.webhooks"),
+        ]
+    );
+    let text = GOOD.replacen("port: 9898", "port:", 1);
+    assert_eq!(said(&text), ["a.yaml:12: error: spec.service.port: is missing; add it"]);
+    let text = GOOD.replacen("    gatewayRefs:\n", "    hosts: [null]\n    gatewayRefs:\n", 1);
+    assert_eq!(
+        said(&text),
+        ["a.yaml:13: error: spec.service.hosts[0]: is empty, not a text; write a value or remove the field"]
+    );
+}
+
+#[test]
 fn one_fault_is_said_once() {
     let found = findings(&GOOD.replacen("port: 9898", "port: true", 1));
     assert_eq!(found.iter().filter(|finding| finding.path == "spec.service.port").count(), 1, "{found:#?}");
