@@ -141,10 +141,6 @@ pub struct ObjectRef {
 
 /// The workload whose changes are rolled out.
 pub type TargetRef = ObjectRef;
-/// The Ingress of the NGINX and Skipper routers.
-pub type IngressRef = ObjectRef;
-/// The route of the APISIX router.
-pub type RouteRef = ObjectRef;
 
 impl ObjectRef {
     /// A Knative Service is told from a core Service by its API version alone.

@@ -9,6 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::canary::Condition;
 
+/// Every metric system a template may name, built or not.
+pub const METRIC_PROVIDERS: [&str; 11] = [
+    "prometheus",
+    "influxdb",
+    "datadog",
+    "externalmetrics",
+    "stackdriver",
+    "cloudwatch",
+    "newrelic",
+    "graphite",
+    "dynatrace",
+    "keptn",
+    "splunk",
+];
+
 /// What a MetricTemplate asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(

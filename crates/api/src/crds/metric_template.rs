@@ -4,21 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 use super::schema::{Schema, choice, flag, list, map, object, text};
 use super::{Kind, column, conditions};
-
-/// Metric systems a template may name.
-const PROVIDERS: [&str; 11] = [
-    "prometheus",
-    "influxdb",
-    "datadog",
-    "externalmetrics",
-    "stackdriver",
-    "cloudwatch",
-    "newrelic",
-    "graphite",
-    "dynatrace",
-    "keptn",
-    "splunk",
-];
+use crate::metric_template::METRIC_PROVIDERS;
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Kind {
@@ -39,7 +25,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
 fn provider() -> Schema {
     let headers = list("", text(""));
     object("The system that answers the query.")
-        .field("type", choice("Which system.", &PROVIDERS))
+        .field("type", choice("Which system.", &METRIC_PROVIDERS))
         .field("address", text("Endpoint URL."))
         .field("headers", map("Extra HTTP headers, each with its values.", headers))
         .field("secretRef", secret_ref("Secret with credentials, in the template's namespace."))
