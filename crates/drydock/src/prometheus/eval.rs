@@ -96,21 +96,22 @@ impl Moment<'_> {
         };
         match &selector.offset {
             None => at,
-            Some(Offset::Pos(offset)) => at - millis(*offset),
-            Some(Offset::Neg(offset)) => at + millis(*offset),
+            Some(Offset::Pos(offset)) => at.saturating_sub(millis(*offset)),
+            Some(Offset::Neg(offset)) => at.saturating_add(millis(*offset)),
         }
     }
 
     fn instant(&self, selector: &VectorSelector) -> Result<Vector, QueryError> {
         let time = self.moment(selector);
-        let found = self.storage.select(selector.name.as_deref(), &selector.matchers, time - LOOKBACK, time);
+        let found =
+            self.storage.select(selector.name.as_deref(), &selector.matchers, time.saturating_sub(LOOKBACK), time);
         let last = found.filter_map(|(labels, samples)| Some((labels.clone(), samples.last()?.value)));
         unique(last.filter(|(_, value)| !is_stale(*value)).collect())
     }
 
     fn range(&self, selector: &MatrixSelector) -> (Matrix, Window) {
         let end = self.moment(&selector.vs);
-        let window = Window { start: end - millis(selector.range), end };
+        let window = Window { start: end.saturating_sub(millis(selector.range)), end };
         let found = self.storage.select(selector.vs.name.as_deref(), &selector.vs.matchers, window.start, window.end);
         let live = |samples: Vec<Sample>| samples.into_iter().filter(|sample| !is_stale(sample.value)).collect();
         let matrix = found.map(|(labels, samples)| (labels.clone(), live(samples)));

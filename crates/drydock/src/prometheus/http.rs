@@ -20,6 +20,9 @@ use crate::clock::Clock;
 /// Steps of a range query beyond which Prometheus refuses, too.
 const MAX_POINTS: i64 = 11_000;
 
+/// The years 0 to 9999 in milliseconds: any sum of two such moments fits.
+const MOMENTS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..=253_402_300_799_999;
+
 #[derive(Clone)]
 pub(super) struct Server {
     pub storage: Arc<RwLock<Storage>>,
@@ -61,7 +64,7 @@ impl Parameters {
         Query::parse(self.get("query").unwrap_or_default())
     }
 
-    /// A moment in milliseconds: seconds since 1970 or RFC 3339.
+    /// A moment in milliseconds: seconds since 1970 or RFC 3339, within [`MOMENTS`].
     fn time(&self, name: &str) -> Result<Option<i64>, QueryError> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
@@ -71,7 +74,7 @@ impl Parameters {
         };
         let wrong =
             || QueryError::BadData(format!("invalid parameter {name:?}: cannot parse {text:?} to a valid timestamp"));
-        moment.map(Some).ok_or_else(wrong)
+        moment.filter(|moment| MOMENTS.contains(moment)).map(Some).ok_or_else(wrong)
     }
 
     fn step(&self) -> Result<i64, QueryError> {
@@ -115,8 +118,8 @@ async fn range(State(server): State<Server>, RawQuery(query): RawQuery, body: By
         let query = parameters.query()?;
         let storage = server.storage.read().unwrap_or_else(PoisonError::into_inner);
         let mut series: std::collections::BTreeMap<Labels, Vec<Sample>> = std::collections::BTreeMap::new();
-        let mut time = start;
-        while time <= end {
+        let mut next = Some(start);
+        while let Some(time) = next.filter(|time| *time <= end) {
             match query.evaluate(&storage, time, start, end)? {
                 Value::Scalar(value) => series.entry(Labels::default()).or_default().push(Sample { time, value }),
                 Value::Vector(vector) => {
@@ -129,7 +132,7 @@ async fn range(State(server): State<Server>, RawQuery(query): RawQuery, body: By
                     return Err(QueryError::BadData(text.to_owned()));
                 }
             }
-            time += step;
+            next = time.checked_add(step);
         }
         Ok(json!({"resultType": "matrix", "result": matrix(series)}))
     };

@@ -140,6 +140,16 @@ async fn the_api_has_prometheus_shape() {
     let values = json!([[0, "0"], [15, "15"], [30, "30"]]);
     assert_eq!((status, json(&body)["data"]["result"][0]["values"].clone()), (200, values));
     assert_eq!(get("/api/v1/query_range?query=1&start=0&end=99999999&step=1").await.0, 400);
+    // Moments outside the calendar and steps outside the integers are refused or harmless, never a loop.
+    for moments in ["start=-1e300&end=1e300", "start=0&end=253402300800", "start=-62167219201&end=0"] {
+        assert_eq!(get(&format!("/api/v1/query_range?query=1&{moments}&step=1")).await.0, 400, "{moments}");
+    }
+    assert_eq!(get("/api/v1/query?query=1&time=1e300").await.0, 400);
+    let (status, body) = get("/api/v1/query_range?query=1&start=0&end=30&step=1e300").await;
+    assert_eq!((status, json(&body)["data"]["result"][0]["values"].clone()), (200, json!([[0, "1"]])));
+    for query in ["up%20offset%20290000000y", "rate(up[290000000y])", "up%20@%201e300"] {
+        assert_ne!(get(&format!("/api/v1/query?query={query}")).await.0, 500, "{query}");
+    }
     assert_eq!(get("/-/healthy").await.0, 200);
     assert_eq!(json(&get("/api/v1/status/buildinfo").await.1)["status"], "success");
     let form = Request::post("/api/v1/query")
