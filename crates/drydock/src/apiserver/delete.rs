@@ -108,8 +108,10 @@ impl Server {
             .map(|(key, object)| (key.clone(), object.clone()))
             .collect();
         let mut deleted = Vec::new();
+        let dry_run = call.dry_run() || !options.dry_run.is_empty();
         for (key, object) in chosen {
-            if !call.dry_run() {
+            options.preconditions.check(resource, &object)?;
+            if !dry_run {
                 self.delete_object(&mut state, call.author(), resource, (resource.id.clone(), key), &object, &options);
             }
             deleted.push(object);
@@ -153,7 +155,7 @@ impl Server {
         let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         // Time to stop can be taken away later, never added.
         if !meta::deleting(live) || before.is_some_and(|before| grace < before) {
-            let ends = now + Duration::from_secs(grace.unsigned_abs());
+            let ends = meta::later(now, Duration::from_secs(grace.unsigned_abs()));
             let first = !meta::deleting(live);
             let generation = meta::generation(live);
             let metadata = meta::metadata(&mut marked);

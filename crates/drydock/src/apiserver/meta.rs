@@ -2,6 +2,8 @@
 //!
 //! Objects are plain JSON here: the server must keep fields it does not know, so it never goes through typed structs.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -105,6 +107,11 @@ pub(crate) fn owners(object: &Value) -> Vec<Owner<'_>> {
             blocks: owner.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or(false),
         })
         .collect()
+}
+
+/// A moment some time from now; the last one there is when that is too far away.
+pub(crate) fn later(now: Timestamp, wait: Duration) -> Timestamp {
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 /// A time as Kubernetes writes it: whole seconds.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::error::{ApiError, Result};
+use super::meta;
 use super::read::at_most;
 use super::request::Call;
 use super::selector::Selector;
@@ -94,7 +95,7 @@ impl Server {
             ready,
             bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
-            ends: now + lasts,
+            ends: meta::later(now, lasts),
             over,
         };
         Ok(Answer::Watch(watch.into_stream()))

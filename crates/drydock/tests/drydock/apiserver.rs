@@ -75,3 +75,20 @@ pub(crate) async fn get(client: &Client, path: &str, accept: &str) -> Value {
     let request = http::Request::get(path).header("accept", accept).body(Vec::new()).unwrap();
     serde_json::from_str(&client.request_text(request).await.unwrap()).unwrap()
 }
+
+/// Any request, with a body of any type.
+pub(crate) async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    content_type: &str,
+    body: impl Into<Vec<u8>>,
+) -> kube::Result<Value> {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    client.request(request.body(body.into()).unwrap()).await
+}
+
+/// A POST or PUT of JSON.
+pub(crate) async fn send_json(client: &Client, method: &str, path: &str, body: &Value) -> kube::Result<Value> {
+    send(client, method, path, "application/json", body.to_string()).await
+}

@@ -10,7 +10,7 @@ use kube::api::{
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::{config, refused, server, settle};
+use super::{config, refused, send_json, server, settle};
 
 fn configs(client: &Client) -> Api<ConfigMap> {
     Api::default_namespaced(client.clone())
@@ -70,7 +70,8 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_pod_gets_its_time() {
-    let api: Api<Pod> = Api::default_namespaced(server().client("test"));
+    let client = server().client("test");
+    let api: Api<Pod> = Api::default_namespaced(client.clone());
     let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "deck", "containers": [{"name": "main", "image": "podinfo:1"}]}});
     api.create(&PostParams::default(), &serde_json::from_value(pod.clone()).unwrap()).await.unwrap();
     let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
@@ -81,6 +82,12 @@ async fn a_running_pod_gets_its_time() {
     assert_eq!(again.metadata.deletion_grace_period_seconds, Some(30), "time is never added");
     api.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
+    api.create(&PostParams::default(), &serde_json::from_value(pod.clone()).unwrap()).await.unwrap();
+    let patient = json!({"gracePeriodSeconds": i64::MAX});
+    let path = "/api/v1/namespaces/default/pods/a";
+    let marked = send_json(&client, "DELETE", path, &patient).await.unwrap();
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "9999-12-30T22:00:00Z", "the last moment there is");
+    send_json(&client, "DELETE", path, &json!({"gracePeriodSeconds": 0})).await.unwrap();
     let mut waiting = pod;
     waiting["spec"]["nodeName"] = Value::Null;
     api.create(&PostParams::default(), &serde_json::from_value(waiting).unwrap()).await.unwrap();
@@ -164,6 +171,23 @@ async fn a_collection_is_deleted_by_selector() {
     let list = api.delete_collection(&DeleteParams::default(), &ListParams::default().labels("app!=b")).await.unwrap();
     assert_eq!(list.left().unwrap().items.len(), 2);
     assert_eq!(names(&api).await, ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_collection_obeys_the_options_in_its_body() {
+    let client = server().client("test");
+    let api = configs(&client);
+    let made = api.create(&PostParams::default(), &config("a", "1")).await.unwrap();
+    let other = api.create(&PostParams::default(), &config("b", "1")).await.unwrap();
+    let delete = async |options: Value| {
+        send_json(&client, "DELETE", "/api/v1/namespaces/default/configmaps?labelSelector=app", &options).await
+    };
+    let shown = delete(json!({"dryRun": ["All"]})).await.unwrap();
+    assert_eq!((shown["items"].as_array().unwrap().len(), names(&api).await.len()), (2, 2));
+    let status = refused(delete(json!({"preconditions": {"uid": made.uid()}})).await);
+    assert_eq!((status.code, names(&api).await), (409, vec!["b".to_owned()]), "the first matched, the second did not");
+    delete(json!({"preconditions": {"resourceVersion": other.resource_version()}})).await.unwrap();
+    assert!(names(&api).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

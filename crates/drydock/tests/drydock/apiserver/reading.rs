@@ -188,6 +188,17 @@ async fn a_watch_ends_in_time_and_sends_bookmarks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_may_be_asked_to_last_longer_than_time() {
+    let server = server();
+    let client = server.client("test");
+    let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", u64::MAX);
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let mut events = client.request_events::<ConfigMap>(request).await.unwrap().boxed();
+    make(&configs(&client), &["a"]).await;
+    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Added(it)) if it.name_any() == "a"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_from_the_future_is_a_timeout() {
     let server = server();
     let status = refused(configs(&server.client("test")).list(&ListParams::default().at("999999")).await);
