@@ -19,4 +19,4 @@ demo: ## A promotion and an automatic rollback, in one process
 	cargo run --release -- demo
 
 schemas: ## Regenerate drydock's schema tables (needs Go)
-	cd tools/schemas && go run .
+	cd tools/schemas && go run . -out ../../crates/drydock/src/schema
