@@ -61,10 +61,10 @@ impl<'a> Hand<'a> {
     }
 
     /// Stores `new` in place of `old`, if the Canary is still the one that was looked at. Fields of the status that
-    /// are not known here stay as they are.
+    /// are not known here stay as they are; those that Flagger always writes are there after the first write.
     pub(crate) async fn store(&mut self, old: &CanaryStatus, new: &CanaryStatus) -> Result<(), Trouble> {
         let Some(canary) = self.view.canary() else { return Ok(()) };
-        let body = json!({ "metadata": guard(&canary), "status": difference(&to_value(old), &to_value(new)) });
+        let body = json!({ "metadata": guard(&canary), "status": status_patch(&canary, old, new) });
         match self.requests.patch_status(&self.object, &body).await {
             Ok(answer) => {
                 self.writes += 1;
@@ -187,9 +187,22 @@ fn guard(canary: &Value) -> Value {
     json!({ "uid": field("uid"), "resourceVersion": field("resourceVersion") })
 }
 
-fn to_value(status: &CanaryStatus) -> Value {
+/// The JSON merge patch from the stored status, which was understood as `old`, to `new`. A field that is understood as
+/// its default but not stored (a weight of 0 before the first write) is new, so that everybody who reads the status finds
+/// it; one that is stored and did not change is left as it is written.
+fn status_patch(canary: &Value, old: &CanaryStatus, new: &CanaryStatus) -> Value {
+    let is_stored = |key: &str| canary.pointer("/status").is_some_and(|status| status.get(key).is_some());
+    let mut before = to_fields(old);
+    before.retain(|key, _| is_stored(key));
+    difference(&Value::Object(before), &Value::Object(to_fields(new)))
+}
+
+fn to_fields(status: &CanaryStatus) -> Map<String, Value> {
     // A status is plain data and always has a JSON form.
-    serde_json::to_value(status).unwrap_or_default()
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
 }
 
 /// The JSON merge patch that turns `old` into `new`.
@@ -257,5 +270,26 @@ mod tests {
                 "conditions": [{ "type": "Promoted" }, { "type": "Accepted" }] })
         );
         assert_eq!(difference(&old, &old), json!({}));
+    }
+
+    #[test]
+    fn the_first_status_write_names_what_flagger_always_names() {
+        let (old, mut new) = (CanaryStatus::default(), CanaryStatus::default());
+        new.last_applied_spec = "s1:0123".into();
+        let always = json!({ "phase": "", "failedChecks": 0, "canaryWeight": 0, "iterations": 0 });
+        let mut first = always.clone();
+        first["lastAppliedSpec"] = json!("s1:0123");
+        assert_eq!(status_patch(&json!({ "spec": {} }), &old, &new), first);
+        assert_eq!(status_patch(&json!({ "status": null }), &old, &new), first);
+        assert_eq!(status_patch(&json!({ "status": always }), &old, &new), json!({ "lastAppliedSpec": "s1:0123" }));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_not_overwritten() {
+        let canary = json!({ "status": { "phase": "Sailing", "canaryWeight": "50", "captain": "Nemo" } });
+        let (old, mut new) = (CanaryStatus::default(), CanaryStatus::default());
+        new.last_applied_spec = "s1:0123".into();
+        let patch = status_patch(&canary, &old, &new);
+        assert_eq!(patch, json!({ "failedChecks": 0, "iterations": 0, "lastAppliedSpec": "s1:0123" }));
     }
 }
