@@ -24,6 +24,8 @@ pub(crate) struct Behaviour {
     pub(crate) status_on_create: bool,
     /// Whether a PUT to a name that does not exist creates it.
     pub(crate) create_on_update: bool,
+    /// Whether a PUT may leave out the version it replaces.
+    pub(crate) blind_update: bool,
     pub(crate) name: NameRule,
     /// Fields a field selector may name, beyond those of every resource.
     pub(crate) selectable: &'static [&'static str],
@@ -60,6 +62,7 @@ const PLAIN: Behaviour = Behaviour {
     generation: false,
     status_on_create: false,
     create_on_update: false,
+    blind_update: true,
     name: NameRule::Subdomain,
     selectable: &[],
     columns: &[],
@@ -73,7 +76,7 @@ const PLAIN: Behaviour = Behaviour {
 };
 
 /// The rules of custom resources.
-pub(crate) static CUSTOM: Behaviour = Behaviour { generation: true, ..PLAIN };
+pub(crate) static CUSTOM: Behaviour = Behaviour { generation: true, blind_update: false, ..PLAIN };
 
 static OTHERS: Behaviour = PLAIN;
 
@@ -86,6 +89,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "customresourcedefinitions.apiextensions.k8s.io",
         Behaviour {
             generation: true,
+            blind_update: false,
             prepare: crd::prepare,
             prepare_update: crd::prepare_update,
             check: crd::check,
@@ -159,7 +163,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("ingresses.networking.k8s.io", Behaviour { generation: true, ..PLAIN }),
     (
         "leases.coordination.k8s.io",
-        Behaviour { create_on_update: true, columns: &[("Holder", ".spec.holderIdentity")], ..PLAIN },
+        Behaviour {
+            create_on_update: true,
+            blind_update: false,
+            columns: &[("Holder", ".spec.holderIdentity")],
+            ..PLAIN
+        },
     ),
     (
         "namespaces",

@@ -145,6 +145,19 @@ impl ApiError {
         error
     }
 
+    /// An update that does not say which version it replaces, of a kind that must be told.
+    pub(crate) fn unseen(resource: &Resource, name: &str) -> Self {
+        let cause = Cause {
+            reason: "FieldValueInvalid",
+            message: "Invalid value: 0x0: must be specified for an update".into(),
+            field: "metadata.resourceVersion".into(),
+        };
+        let mut error = Self::invalid(resource, name, std::slice::from_ref(&cause));
+        error.message = format!("{} {name:?} is invalid: {}", resource.id, cause.line());
+        error.details["kind"] = resource.plural.as_str().into();
+        error
+    }
+
     /// The request is well formed but cannot be carried out (a JSON Patch whose `test` fails).
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         let mut error = Self::new(422, "Invalid", message);

@@ -9,6 +9,7 @@
 mod apply;
 mod builtin;
 mod crd;
+mod decode;
 mod defaults;
 mod delete;
 mod discovery;
@@ -20,6 +21,7 @@ mod managed;
 mod merge;
 mod meta;
 mod patch;
+mod ratchet;
 mod read;
 mod registry;
 mod request;

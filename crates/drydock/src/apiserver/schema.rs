@@ -172,6 +172,11 @@ impl Schema {
         self.properties.insert("metadata".into(), Self::named("meta.v1.ObjectMeta"));
     }
 
+    /// The name of the type a reference stands for.
+    pub(crate) fn type_name(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
     /// The node a reference stands for. Only the generated tables have references.
     pub(crate) fn resolve(&self) -> &Self {
         match &self.reference {
@@ -233,12 +238,15 @@ impl Schema {
         }
     }
 
-    /// Removes `null` members, which mean "not given" to built-in kinds. Free-form parts keep theirs.
+    /// Removes the `null` members of fields that cannot be null: they mean "not given". Free-form parts keep theirs.
     pub(crate) fn drop_nulls(&self, value: &mut Value) {
         let node = self.resolve();
         match value {
-            Value::Object(members) if !node.is_opaque() => {
-                members.retain(|_, value| !value.is_null());
+            Value::Object(members) => {
+                members.retain(|name, value| {
+                    let known = node.properties.get(name).or(node.additional.as_deref());
+                    !value.is_null() || known.is_none_or(|schema| schema.nullable || schema.resolve().nullable)
+                });
                 for (name, value) in members {
                     if let Some(schema) = node.member(name) {
                         schema.drop_nulls(value);

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -197,7 +199,11 @@ fn against(schema: &Value, value: &Value, path: &str) -> Vec<Cause> {
 fn has_format(format: &str, value: &Value) -> bool {
     match (format, value) {
         ("date-time", Value::String(text)) => text.parse::<jiff::Timestamp>().is_ok(),
-        ("int32", Value::Number(number)) => number.as_i64().is_none_or(|number| i32::try_from(number).is_ok()),
+        ("int32", Value::Number(number)) => {
+            number.is_f64() || number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+        }
+        ("int64", Value::Number(number)) => number.is_f64() || number.is_i64(),
+        ("byte", Value::String(text)) => STANDARD.decode(text).is_ok(),
         ("ipv4", Value::String(text)) => text.parse::<std::net::Ipv4Addr>().is_ok(),
         ("ipv6", Value::String(text)) => text.parse::<std::net::Ipv6Addr>().is_ok(),
         ("uri", Value::String(text)) => url::Url::parse(text).is_ok(),

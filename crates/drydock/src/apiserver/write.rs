@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
 use super::fields::Fields;
 use super::managed::{Managed, Operation};
 use super::meta;
+use super::ratchet::forgive;
 use super::registry::api_version;
 use super::request::Call;
 use super::server::{Answer, Reply, Server};
@@ -236,22 +238,26 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     members.insert("apiVersion".into(), expected.into());
     members.insert("kind".into(), resource.kind.clone().into());
     let schema = call.served.version().schema();
-    if !resource.custom {
-        schema.drop_nulls(object);
-    }
+    schema.drop_nulls(object);
     let mut dropped = Vec::new();
     schema.prune(object, "", &mut dropped);
+    if !resource.custom {
+        decode(schema, object).map_err(|why| unreadable(call, &why))?;
+    }
     let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
     match call.params.get("fieldValidation") {
-        "Strict" if !unknown.is_empty() => Err(ApiError::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
-            unknown.join(", "),
-            kind = resource.kind,
-            version = call.served.version().name,
-        ))),
+        "Strict" if !unknown.is_empty() => {
+            Err(unreadable(call, &format!("strict decoding error: {}", unknown.join(", "))))
+        }
         "Ignore" => Ok(Vec::new()),
         _ => Ok(unknown),
     }
+}
+
+/// What was sent is not of the kind it should be.
+fn unreadable(call: &Call, why: &str) -> ApiError {
+    let (kind, version) = (&call.served.resource.kind, &call.served.version().name);
+    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
 /// All rules an object must obey.
@@ -268,7 +274,16 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
         validate::finalizers(old, object, &mut causes);
     }
     let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
-    validate::validate(version.schema(), object, "", strictness, &mut causes);
+    let complaints = |object: &Value| {
+        let mut causes = Vec::new();
+        validate::validate(version.schema(), object, "", strictness, &mut causes);
+        causes
+    };
+    let mut shape = complaints(object);
+    if let Some(old) = old.filter(|_| resource.custom && !shape.is_empty()) {
+        forgive(&mut shape, &complaints(old), old, object);
+    }
+    causes.extend(shape);
     // Rules over values make no sense on an object of the wrong shape.
     if causes.is_empty() {
         (resource.behaviour.check)(object, &mut causes);
@@ -276,7 +291,12 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
             (resource.behaviour.check_update)(old, object, &mut causes);
         }
         if let Some(rules) = version.rules() {
-            causes.extend(cel_causes(rules, object, old));
+            let mut broken = cel_causes(rules, object, old);
+            if let Some(old) = old.filter(|_| !broken.is_empty()) {
+                // Rules about a change are not asked here, so they are never forgiven.
+                forgive(&mut broken, &cel_causes(rules, old, None), old, object);
+            }
+            causes.extend(broken);
         }
     }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
@@ -302,7 +322,13 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
         return Err(ApiError::conflict(resource, name, &why));
     }
-    let version = meta::field(new, "resourceVersion");
+    let version = match meta::field(new, "resourceVersion") {
+        "0" => "",
+        version => version,
+    };
+    if version.is_empty() && !resource.behaviour.blind_update {
+        return Err(ApiError::unseen(resource, name));
+    }
     if !version.is_empty() && version != meta::field(live, "resourceVersion") {
         return Err(ApiError::modified(resource, name));
     }

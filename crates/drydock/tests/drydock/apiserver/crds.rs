@@ -43,6 +43,7 @@ fn schema() -> Value {
                     "hull": {"type": "string", "x-kubernetes-validations": [
                         {"rule": "self == oldSelf", "message": "a hull is for life"},
                     ]},
+                    "flag": {"type": "string", "nullable": true},
                     "cargo": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                     "masts": {
                         "type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
@@ -113,6 +114,70 @@ async fn wrong_objects_are_refused_with_the_texts_of_a_real_server() {
         assert_eq!(status.code, 422);
         assert_eq!(status.message, format!("Boat.seaway.dev \"a\" is invalid: {expected}"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_means_left_out_unless_the_schema_takes_it() {
+    let client = server().client("test");
+    let api = boats(&client).await;
+    let spec = json!({"sail": "square", "crew": null, "hull": null, "flag": null, "cargo": {"rum": null}, "masts": [{"name": "main", "height": null}]});
+    let made = api.create(&PostParams::default(), &boat(&spec)).await.unwrap();
+    assert_eq!(
+        made.data["spec"],
+        json!({"sail": "square", "flag": null, "cargo": {"rum": null}, "masts": [{"name": "main", "height": 9}], "crew": 2})
+    );
+    let status = refused(api.create(&PostParams::default(), &boat(&json!({"sail": null}))).await);
+    assert!(status.message.contains("spec.sail: Required value"), "{}", status.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blind_replacement_is_refused() {
+    let client = server().client("test");
+    let api = boats(&client).await;
+    let made = api.create(&PostParams::default(), &boat(&json!({"sail": "square"}))).await.unwrap();
+    let mut blind = made.clone();
+    blind.metadata.resource_version = None;
+    let status = refused(api.replace("a", &PostParams::default(), &blind).await);
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (
+            422,
+            "boats.seaway.dev \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        )
+    );
+    assert_eq!(refused(api.replace_status("a", &PostParams::default(), &blind).await).code, 422);
+    api.replace("a", &PostParams::default(), &made).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tightened_definition_leaves_what_does_not_change_alone() {
+    let client = server().client("test");
+    let api = boats(&client).await;
+    let spec = json!({"sail": "lateen", "crew": 9, "hull": "oak", "masts": [{"name": "fore"}, {"name": "main"}]});
+    api.create(&PostParams::default(), &boat(&spec)).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut tighter = serde_json::to_value(definitions.get("boats.seaway.dev").await.unwrap()).unwrap();
+    let boat = tighter.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec").unwrap();
+    boat["required"] = json!(["sail", "flag"]);
+    boat["properties"]["crew"]["maximum"] = json!(5);
+    boat["properties"]["hull"]["x-kubernetes-validations"] = json!([{"rule": "self != 'oak'", "message": "no oak"}]);
+    definitions
+        .replace("boats.seaway.dev", &PostParams::default(), &serde_json::from_value(tighter).unwrap())
+        .await
+        .unwrap();
+    let patch = async |patch: Value| api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await;
+    patch(json!({"metadata": {"labels": {"painted": "yes"}}})).await.unwrap();
+    api.patch_status("a", &PatchParams::default(), &Patch::Merge(json!({"status": {"crew": 9}}))).await.unwrap();
+    let status = refused(patch(json!({"spec": {"sail": "square"}})).await);
+    assert!(status.message.contains("spec.flag: Required value"), "its parent changed: {}", status.message);
+    assert!(!status.message.contains("crew"), "its value did not: {}", status.message);
+    patch(json!({"spec": {"sail": "square", "flag": "red"}})).await.unwrap();
+    let status = refused(patch(json!({"spec": {"crew": 8}})).await);
+    assert!(status.message.contains("spec.crew: Invalid value: 8"), "{}", status.message);
+    patch(json!({"spec": {"hull": "elm"}})).await.unwrap();
+    let status = refused(patch(json!({"spec": {"hull": "oak"}})).await);
+    assert!(status.message.contains("spec.hull: Invalid value: \"oak\": no oak"), "{}", status.message);
+    patch(json!({"spec": {"crew": 5}})).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

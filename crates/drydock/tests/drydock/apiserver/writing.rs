@@ -190,7 +190,98 @@ async fn wrong_objects_are_refused_with_field_and_reason() {
     let configs = super::dynamic(&client, "", "v1", "ConfigMap", "configmaps");
     let wrong = serde_json::from_value(json!({"metadata": {"name": "a"}, "data": {"key": 1}})).unwrap();
     let status = refused(configs.create(&PostParams::default(), &wrong).await);
-    assert!(status.message.contains("data.key in body must be of type string"), "{}", status.message);
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (
+            400,
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct \
+             field ConfigMap.data of type string"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_typed_client_could_read_is_refused() {
+    let client = server().client("test");
+    let with = |pointer: &str, value: Value| {
+        let mut object = deployment_json("podinfo");
+        *object.pointer_mut(pointer).unwrap() = value;
+        object
+    };
+    let spec = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
+    for (path, object, text) in [
+        (
+            "apps/v1/namespaces/default/deployments",
+            with("/spec", json!({"replicas": 99_999_999_999_i64})),
+            "cannot unmarshal number 99999999999 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "apps/v1/namespaces/default/deployments",
+            with("/spec/template/spec/containers/0/ports/0/containerPort", json!("http")),
+            "cannot unmarshal string into Go struct field ContainerPort.spec.template.spec.containers.ports.containerPort \
+             of type int32",
+        ),
+        (
+            "apps/v1/namespaces/default/deployments",
+            with("/spec/template/spec/containers", json!({})),
+            "cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+        ),
+        (
+            "coordination.k8s.io/v1/namespaces/default/leases",
+            spec(json!({"renewTime": "yesterday"})),
+            "parsing time \"yesterday\"",
+        ),
+        (
+            "coordination.k8s.io/v1/namespaces/default/leases",
+            spec(json!({"leaseTransitions": 1.5})),
+            "cannot unmarshal number 1.5 into Go struct field LeaseSpec.spec.leaseTransitions of type int32",
+        ),
+        (
+            "discovery.k8s.io/v1/namespaces/default/endpointslices",
+            json!({"metadata": {"name": "a", "deletionGracePeriodSeconds": u64::MAX}, "addressType": "IPv4", "endpoints": []}),
+            "cannot unmarshal number 18446744073709551615 into Go struct field \
+             ObjectMeta.metadata.deletionGracePeriodSeconds of type int64",
+        ),
+    ] {
+        let status = refused(super::send_json(&client, "POST", &format!("/apis/{path}"), &object).await);
+        assert_eq!((status.code, status.reason.as_str()), (400, "BadRequest"));
+        assert!(status.message.contains(text), "{}", status.message);
+    }
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = |data: &str| json!({"metadata": {"name": "a"}, "data": {"token": data}});
+    let status = refused(super::send_json(&client, "POST", secrets, &secret("!!!")).await);
+    assert!(status.message.contains("illegal base64 data"), "{}", status.message);
+    let made = super::send_json(&client, "POST", secrets, &secret("c2Vj\ncmV0\n")).await.unwrap();
+    assert_eq!(made["data"]["token"], "c2VjcmV0", "line breaks are no data");
+    let api: Api<Deployment> = Api::default_namespaced(client.clone());
+    let limits = json!({"resources": {"limits": {"cpu": 1}}, "name": "main", "image": "podinfo:1"});
+    let numbers = with("/spec/template/spec/containers/0", limits);
+    super::send_json(&client, "POST", "/apis/apps/v1/namespaces/default/deployments", &numbers).await.unwrap();
+    let made = api.get("podinfo").await.unwrap().spec.unwrap().template.spec.unwrap();
+    assert_eq!(made.containers[0].resources.as_ref().unwrap().limits.as_ref().unwrap()["cpu"].0, "1");
+    let wrong = Patch::Merge(json!({"status": {"replicas": "two"}}));
+    assert_eq!(refused(api.patch_status("podinfo", &PatchParams::default(), &wrong).await).code, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_kinds_are_replaced_only_by_who_has_seen_them() {
+    let client = server().client("test");
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a";
+    let lease = json!({"metadata": {"name": "a"}, "spec": {"holderIdentity": "x"}});
+    let mut made = super::send_json(&client, "PUT", path, &lease).await.unwrap();
+    for version in [Value::Null, json!("0")] {
+        let mut blind = lease.clone();
+        blind["metadata"]["resourceVersion"] = version;
+        let status = refused(super::send_json(&client, "PUT", path, &blind).await);
+        assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+        assert_eq!(
+            status.message,
+            "leases.coordination.k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified \
+             for an update"
+        );
+    }
+    made["spec"]["holderIdentity"] = json!("y");
+    super::send_json(&client, "PUT", path, &made).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,125 @@
+//! Reading built-in kinds as Go's decoder does: every value has the type and the format its field has in Go.
+//!
+//! What gets through can be read by every typed client, status included. What does not is a bad request, not an invalid
+//! object: the real server cannot even look at it. Custom resources have no Go types and are only validated.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use regex::Regex;
+use serde_json::Value;
+
+use super::schema::{Kind, Schema, join};
+
+/// RFC 3339, the one way Go's `metav1.Time` reads; the calendar is checked by jiff.
+static MOMENT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$").ok());
+
+/// Checks a value and brings it into the form in which Go would write it again. The error is Go's.
+pub(crate) fn decode(schema: &Schema, value: &mut Value) -> Result<(), String> {
+    walk(schema, value, "", "")
+}
+
+/// `structure` is the Go struct whose field is being read, `path` that field's path; lists and maps add nothing to it.
+fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Result<(), String> {
+    let node = schema.resolve();
+    if schema.type_name() == Some("Quantity")
+        && let Value::Number(number) = value
+    {
+        *value = number.to_string().into();
+        return Ok(());
+    }
+    let wrong = |found: String| {
+        let wanted = go_type(schema);
+        Err(format!("json: cannot unmarshal {found} into Go struct field {structure}.{path} of type {wanted}"))
+    };
+    let right = match (node.kind, &*value) {
+        (Kind::Any, _) | (_, Value::Null) => true,
+        (Kind::Object, value) => value.is_object(),
+        (Kind::Array, value) => value.is_array(),
+        (Kind::String, value) => value.is_string(),
+        (Kind::Boolean, value) => value.is_boolean(),
+        (Kind::Integer | Kind::Number, value) => value.is_number(),
+        (Kind::IntOrString, value) => value.is_string() || value.is_number(),
+    };
+    if !right {
+        return wrong(found(value).to_owned());
+    }
+    match value {
+        Value::Number(number) => {
+            let fits = match (node.kind, format(node)) {
+                (Kind::IntOrString, _) | (_, "int32") => number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()),
+                (Kind::Integer, _) => number.as_i64().is_some(),
+                _ => true,
+            };
+            if fits { Ok(()) } else { wrong(format!("number {number}")) }
+        }
+        Value::String(text) if format(node) == "byte" => {
+            text.retain(|character| !matches!(character, '\r' | '\n'));
+            STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| format!("illegal base64 data: {error}"))
+        }
+        Value::String(text) if format(node) == "date-time" && !is_moment(text) => {
+            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": it is not in that form"))
+        }
+        Value::Object(members) => {
+            let own = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);
+            let structure = own.unwrap_or(structure);
+            for (name, value) in members {
+                let Some(schema) = node.member(name) else { continue };
+                let below = if node.properties.contains_key(name) { &join(path, name) } else { path };
+                walk(schema, value, structure, below)?;
+            }
+            Ok(())
+        }
+        Value::Array(items) => items.iter_mut().try_for_each(|item| walk(node.item(), item, structure, path)),
+        _ => Ok(()),
+    }
+}
+
+fn is_moment(text: &str) -> bool {
+    MOMENT.as_ref().is_none_or(|form| form.is_match(text)) && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+fn format(node: &Schema) -> &str {
+    node.rules.get("format").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn found(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The Go type of a field, as far as the tables tell.
+fn go_type(schema: &Schema) -> String {
+    if let Some(name) = schema.type_name() {
+        let mut parts = name.rsplit('.');
+        let (kind, version) = (parts.next().unwrap_or_default(), parts.next());
+        return version.map_or_else(|| kind.to_owned(), |version| format!("{version}.{kind}"));
+    }
+    match (schema.kind, format(schema)) {
+        (Kind::Array, _) => format!("[]{}", go_type(schema.item())),
+        (Kind::Object, _) => {
+            let values = schema.additional.as_deref().map_or_else(|| "interface {}".to_owned(), go_type);
+            format!("map[string]{values}")
+        }
+        (Kind::String, "byte") => "[]uint8".to_owned(),
+        (Kind::String, _) => "string".to_owned(),
+        (Kind::Integer, "") => "int64".to_owned(),
+        (Kind::Integer, format) => format.to_owned(),
+        (Kind::Number, _) => "float64".to_owned(),
+        (Kind::Boolean, _) => "bool".to_owned(),
+        (Kind::IntOrString, _) => "intstr.IntOrString".to_owned(),
+        (Kind::Any, _) => "interface {}".to_owned(),
+    }
+}
