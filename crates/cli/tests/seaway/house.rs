@@ -83,3 +83,21 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     }
     found
 }
+
+/// A map that names a place which is not there is worse than none.
+#[test]
+fn documents_name_only_what_exists() {
+    for document in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/flagger.md", "docs/operations.md", "docs/drydock.md"]
+    {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let ticked = text.split('`').skip(1).step_by(2).map(str::to_owned);
+        let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next().map(str::to_owned));
+        for place in ticked.chain(linked) {
+            let is_place = ["crates/", "docs/", "examples/", "tools/"].iter().any(|folder| place.starts_with(folder));
+            if is_place && !place.contains(['*', '{', ' ']) {
+                assert!(root().join(&place).exists(), "{document} names {place}, which does not exist");
+            }
+        }
+    }
+}
