@@ -46,8 +46,28 @@ pub struct Capabilities {
     pub ab_testing: bool,
     /// Keep a user on one variant by cookie.
     pub affinity: bool,
-    /// Tell when the data plane has taken up a change.
+    /// Tell when the data plane has taken up a change. No plan is denied for its sake: where nobody tells, only the drain
+    /// time is left.
     pub settles: bool,
+}
+
+impl Capabilities {
+    /// What a spec asks for and a router of these capabilities does not do, by field.
+    pub fn denied(self, canary: &Canary) -> Vec<FieldError> {
+        let Some(analysis) = canary.spec.analysis() else { return Vec::new() };
+        let weighted = analysis.step_weight.is_some() || analysis.step_weights.is_some();
+        let asked = [
+            (weighted && !self.weights, if analysis.step_weight.is_some() { "stepWeight" } else { "stepWeights" }),
+            (analysis.mirror && !self.mirror, "mirror"),
+            (!analysis.match_.is_empty() && !self.ab_testing, "match"),
+            (analysis.session_affinity.is_some() && !self.affinity, "sessionAffinity"),
+        ];
+        let denied = asked.into_iter().filter(|(denied, _)| *denied).map(|(_, field)| {
+            let problem = format!("the router of provider {} cannot do this", canary.spec.provider);
+            FieldError::new(format!("spec.analysis.{field}"), problem, "remove it, or use another provider")
+        });
+        denied.collect()
+    }
 }
 
 /// One destination of a route.
@@ -57,7 +77,8 @@ pub struct Backend {
     pub variant: Variant,
     /// Name of the Service.
     pub host: String,
-    /// Subset of the Service, where several variants share one.
+    /// Subset of the Service, where several variants share one. Canaries have a Service per variant and leave it empty;
+    /// pipelines name subsets, and meshes know them.
     pub subset: Option<String>,
     /// Port of the Service.
     pub port: i64,
@@ -94,9 +115,7 @@ pub struct RouteReading {
     pub settled: bool,
     /// The generation that was read; a new one starts the settling again.
     pub generation: i64,
-    /// An object of that name exists and is not ours.
-    pub foreign: bool,
-    /// Why the route cannot be ours, for people.
+    /// An object of that name exists and is not ours: why, for people.
     pub problem: Option<String>,
 }
 

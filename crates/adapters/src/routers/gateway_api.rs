@@ -38,7 +38,9 @@ impl Router for GatewayApi {
     }
 
     fn check(&self, canary: &Canary) -> Vec<FieldError> {
-        canary.spec.service.as_ref().and_then(|service| Shape::of(service).err()).unwrap_or_default()
+        let mut errors = self.capabilities().denied(canary);
+        errors.extend(canary.spec.service.as_ref().and_then(|service| Shape::of(service).err()).unwrap_or_default());
+        errors
     }
 
     fn read(&self, subject: &Subject<'_>, world: &dyn World) -> RouteReading {
@@ -52,7 +54,7 @@ impl Router for GatewayApi {
         if !is_controlled_by(&seen, canary) {
             let released = Route { split: None, shape_ok: false, settled_since: None, unsettled, released: true };
             let route = is_released(canary, &seen).then_some(released);
-            return RouteReading { route, settled, generation, foreign: true, problem: Some(foreign(canary)) };
+            return RouteReading { route, settled, generation, problem: Some(foreign(canary)) };
         }
         let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
@@ -69,7 +71,6 @@ impl Router for GatewayApi {
                 released: false,
             }),
             generation,
-            foreign: false,
             problem: None,
         }
     }
@@ -305,15 +306,23 @@ fn split_rules(subject: &Subject<'_>, seen: &Value) -> Vec<usize> {
     list(seen, "/spec/rules").iter().enumerate().filter(|(_, rule)| splits(rule)).map(|(index, _)| index).collect()
 }
 
-/// Our rule: the first that names all our backends; else one with our matches that still names one of them (somebody took
-/// the other away, and a second rule with these matches would never be reached).
+/// Our rule. First choice is one with our matches that names all our backends: others may have rules of their own that
+/// split between them too, and keep the shape they gave those. Then one with our matches that still names one backend
+/// (somebody took the other away, and a second rule with these matches would never be reached). Last, because the spec's
+/// matches may have changed, the first that names all our backends.
 fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize> {
-    split_rules(subject, seen).first().copied().or_else(|| {
-        list(seen, "/spec/rules").iter().position(|rule| {
-            without_empty(rule.get("matches")) == without_empty(Some(&shape.matches))
-                && list(rule, "/backendRefs").iter().any(|seen_ref| backend_of(subject, seen_ref).is_some())
-        })
-    })
+    let rules = list(seen, "/spec/rules");
+    let splits = split_rules(subject, seen);
+    let has_our_matches = |index: &usize| {
+        rules.get(*index).is_some_and(|rule| without_empty(rule.get("matches")) == without_empty(Some(&shape.matches)))
+    };
+    let names_a_backend = |index: &usize| {
+        let backends = rules.get(*index).map_or(&[][..], |rule| list(rule, "/backendRefs"));
+        backends.iter().any(|seen_ref| backend_of(subject, seen_ref).is_some())
+    };
+    let whole = splits.iter().copied().find(has_our_matches);
+    let half = || (0..rules.len()).find(|index| has_our_matches(index) && names_a_backend(index));
+    whole.or_else(half).or_else(|| splits.first().copied())
 }
 
 /// The rule names exactly our backends, in our order, at our port.

@@ -69,7 +69,7 @@ fn a_route_that_is_as_it_should_be_is_not_written() {
     assert_eq!(write(&Canary::test(), &world(SHARED), Split::canary(10)), []);
     let reading = read(&Canary::test(), &world(SHARED));
     assert_eq!(route(&reading).split, Some(Split::canary(10)));
-    assert!(route(&reading).shape_ok && reading.settled && !reading.foreign);
+    assert!(route(&reading).shape_ok && reading.settled && reading.problem.is_none());
     assert_eq!(reading.generation, 7);
 }
 
@@ -134,6 +134,26 @@ fn a_copy_of_our_rule_follows_the_split() {
 }
 
 #[test]
+fn a_foreign_rule_before_ours_keeps_its_shape() {
+    let mut shared = document(SHARED);
+    let mut theirs = shared["spec"]["rules"][1].clone();
+    theirs["name"] = "beta-users".into();
+    theirs["matches"] = serde_json::json!([{ "path": { "type": "PathPrefix", "value": "/" }, "headers": [{ "name": "x-beta", "value": "1" }] }]);
+    theirs["timeouts"] = serde_json::json!({ "request": "1s" });
+    shared["spec"]["rules"].as_array_mut().unwrap().insert(1, theirs.clone());
+    let objects: Objects = [shared.clone()].into_iter().collect();
+    assert!(route(&read(&Canary::test(), &objects)).shape_ok);
+    assert_eq!(write(&Canary::test(), &objects, Split::canary(10)), []);
+    // Not even while ours is half a rule.
+    shared["spec"]["rules"][2]["backendRefs"].as_array_mut().unwrap().pop();
+    let objects: Objects = [shared.clone()].into_iter().collect();
+    let after = patched(&shared, &write(&Canary::test(), &objects, Split::canary(10)));
+    assert_eq!(after["spec"]["rules"][1], theirs);
+    assert_eq!(after["spec"]["rules"][2]["backendRefs"][1]["name"], "podinfo-canary");
+    assert_eq!(after["spec"]["rules"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn weights_that_do_not_add_up_are_no_split() {
     let mut odd = document(SHARED);
     odd["spec"]["rules"][1]["backendRefs"][0].as_object_mut().unwrap().shift_remove("weight");
@@ -149,7 +169,7 @@ fn a_route_of_somebody_else_is_left_alone() {
     theirs["metadata"]["ownerReferences"][0]["uid"] = "another-canary".into();
     let objects: Objects = [theirs].into_iter().collect();
     let reading = read(&Canary::test(), &objects);
-    assert!(reading.foreign && reading.route.is_none());
+    assert!(reading.problem.is_some() && reading.route.is_none());
     let refusal = GatewayApi.write(&Subject::of(&Canary::test()), &objects, &Split::canary(10)).unwrap_err();
     assert_eq!(refusal.blame, crate::refusal::Blame::User);
     assert_eq!(
@@ -166,7 +186,7 @@ fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
     let after = patched(&document(SHARED), &changes);
     let objects: Objects = [after].into_iter().collect();
     let reading = read(&Canary::test(), &objects);
-    assert!(reading.foreign && route(&reading).released);
+    assert!(reading.problem.is_some() && route(&reading).released);
     assert!(reading.settled, "whoever waits for the traffic to leave can see it");
     assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
 }
@@ -215,6 +235,20 @@ fn what_the_gateway_api_cannot_say_is_a_field_error() {
     let texts: Vec<String> = GatewayApi.check(&canary).iter().map(FieldError::sentence).collect();
     insta::assert_yaml_snapshot!(texts);
     assert!(GatewayApi.write(&Subject::of(&canary), &Objects::default(), &Split::primary_only()).is_err());
+}
+
+#[test]
+fn what_this_router_does_not_do_is_a_field_error() {
+    let canary = canary_with(
+        "
+        analysis:
+          mirror: true
+          sessionAffinity: { cookieName: version }
+          match: [{ headers: { x-beta: { exact: '1' } } }]
+        ",
+    );
+    let paths: Vec<String> = GatewayApi.check(&canary).into_iter().map(|error| error.path).collect();
+    assert_eq!(paths, ["spec.analysis.mirror", "spec.analysis.match", "spec.analysis.sessionAffinity"]);
 }
 
 #[test]
