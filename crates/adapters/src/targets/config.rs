@@ -1,7 +1,8 @@
 //! ConfigMaps and Secrets that a pod template refers to: which are tracked, their checksums, the primary's copies.
 //!
-//! The cache holds only [`project`]ions: metadata, type and checksum. Data is handed in whole when a copy is written and
-//! is never kept. A checksum is Flagger's (`.data` alone) unless there is binary data, which Flagger overlooks.
+//! The cache holds only [`project`]ions: metadata, type and checksum. Data is handed in whole when a copy is written, and
+//! nothing here keeps it. The operator may hold a copy that it has just written for a short while, until it is stored for
+//! the next promotion (see [`super::previous`]). A checksum is Flagger's (`.data` alone) unless there is binary data, which Flagger overlooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
