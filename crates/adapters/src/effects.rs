@@ -18,7 +18,7 @@ use crate::kinds::{DEPLOYMENT, HPA};
 use crate::object::{is_owned_by, text, uid};
 use crate::refusal::Refusal;
 use crate::routers::{Router, Subject};
-use crate::targets::{Conventions, config, deployment, hpa, previous, services};
+use crate::targets::{Conventions, config, deployment, hpa, ownership, previous, services};
 use crate::world::{Fetched, World};
 
 /// What effects are turned into changes with.
@@ -69,7 +69,7 @@ pub fn needs(effect: &Effect, context: &EffectContext<'_>) -> Vec<ObjectRef> {
         Effect::Promote { revision, .. } => outdated_copies(revision, context),
         Effect::StorePrevious(revision) => previous::store_needs(context.canary, context.world, revision),
         Effect::KeepCurrent(revision) => previous::keep_needs(context.canary, context.world, revision),
-        Effect::RestorePrevious(_) => previous::restore_needs(context.canary, context.world),
+        Effect::RestorePrevious(revision) => previous::restore_needs(context.canary, context.world, revision),
         _ => Vec::new(),
     }
 }
@@ -90,10 +90,15 @@ fn outdated_copies(revision: &Revision, context: &EffectContext<'_>) -> Vec<Obje
 pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Change>, Refusal> {
     let EffectContext { canary, world, router, conventions, fetched } = *context;
     match effect {
-        Effect::VariantServices => services::variants(canary, &*context.target()?, world, conventions),
+        // Without a target its Services stay as they are: upkeep must not stop what comes after it.
+        Effect::VariantServices => context
+            .target()
+            .map_or_else(|_| Ok(Vec::new()), |target| services::variants(canary, &target, world, conventions)),
         Effect::CreatePrimary(revision) => create_primary(revision, context),
         Effect::PrimaryAutoscaler { refresh } => hpa::primary(canary, world, *refresh),
-        Effect::ApexToPrimary => services::apex_to_primary(canary, &*context.target()?, world, conventions),
+        Effect::ApexToPrimary => context
+            .target()
+            .map_or_else(|_| Ok(Vec::new()), |target| services::apex_to_primary(canary, &target, world, conventions)),
         Effect::SetSplit(split) => router.write(&Subject::of(canary), world, split),
         Effect::ScaleUp => {
             let target = context.target()?;
@@ -108,7 +113,7 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
         Effect::StorePrevious(incoming) => previous::store(canary, world, fetched, conventions, incoming),
         Effect::Promote { revision, id } => promote(revision, id, context),
         Effect::KeepCurrent(revision) => previous::keep(canary, world, fetched, conventions, revision),
-        Effect::RestorePrevious(_) => previous::restore(canary, world, fetched, conventions),
+        Effect::RestorePrevious(revision) => previous::restore(canary, world, fetched, conventions, revision),
         Effect::ScaleToPrimary => {
             let target = context.target()?;
             let (primary, autoscaler) = (context.primary(), context.autoscaler());
@@ -122,8 +127,8 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
 }
 
 fn create_primary(revision: &Revision, context: &EffectContext<'_>) -> Result<Vec<Change>, Refusal> {
-    if context.primary().is_some() {
-        return Ok(Vec::new());
+    if let Some(primary) = context.primary() {
+        return ownership::ours(context.canary, ownership::PRIMARY, &primary).map(|()| Vec::new());
     }
     let in_context = |refusal: Refusal| refusal.within("createPrimaryDeployment failed");
     let target = context.target_at(revision).map_err(in_context)?;
@@ -139,6 +144,7 @@ fn promote(revision: &Revision, id: &str, context: &EffectContext<'_>) -> Result
     let target = context.target_at(revision)?;
     let (namespace, name) = (context.canary.namespace(), context.canary.primary_workload());
     let primary = context.primary().ok_or_else(|| deployment::not_found(namespace, &name))?;
+    ownership::ours(context.canary, ownership::PRIMARY, &primary)?;
     let mut changes = copies(revision, context)?;
     let tracked: BTreeSet<String> = revision.configs.keys().cloned().collect();
     changes.extend(deployment::promote(context.canary, &target, &primary, &tracked, context.conventions, id)?);
@@ -153,10 +159,7 @@ fn copies(revision: &Revision, context: &EffectContext<'_>) -> Result<Vec<Change
         let source = context.fetched.get(&original).ok_or_else(|| previous::missing(&original))?;
         let wanted = revision.configs.get(&config::key(original.kind, &original.name));
         if wanted != Some(&config::checksum(source)) {
-            let (kind, name, namespace) = (original.kind.kind, &original.name, &original.namespace);
-            return Err(Refusal::cluster(format!(
-                "{kind} {name}.{namespace} changed since it was looked at; it is looked at again"
-            )));
+            return Err(previous::changed(&original));
         }
         let name = primary_name(&original.name);
         let seen = context.world.get(original.kind, canary.namespace(), &name);

@@ -8,6 +8,7 @@
 pub mod config;
 pub mod deployment;
 pub mod hpa;
+pub(crate) mod ownership;
 pub mod previous;
 pub mod services;
 mod template;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use self::ownership::foreign_objects;
 use crate::object::{is_flux, strings};
 use crate::refusal::Refusal;
 

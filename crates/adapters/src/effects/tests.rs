@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::*;
 use crate::kinds::{CONFIG_MAP, CONTROLLER_REVISION, HTTP_ROUTE, SECRET, SERVICE};
+use crate::refusal::Blame;
 use crate::routers::gateway_api::GatewayApi;
+use crate::targets::foreign_objects;
 use crate::testing::{Server, document};
 
 const PODINFO: &str = include_str!("../targets/podinfo.yaml");
@@ -171,6 +173,184 @@ fn a_promotion_that_stops_half_way_does_not_store_the_new_as_the_old() {
 }
 
 #[test]
+fn a_promotion_that_was_abandoned_half_way_leaves_no_mix() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    let before = ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"].clone();
+    ship.new_version();
+    let (abandoned, id) = (ship.revision(), ship.id());
+    ship.make(&Effect::StorePrevious(abandoned.clone()));
+    let (_, promotion) = ship.plan(&Effect::Promote { revision: abandoned.clone(), id });
+    ship.server.obey(&promotion.unwrap()[0]);
+    // The target moves on; the primary's template never came to the abandoned one.
+    ship.change(CONFIG_MAP, "settings", |settings| settings["data"]["color"] = "green".into());
+    assert_eq!(ship.make(&Effect::RestorePrevious(abandoned)), (1, 1));
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
+    assert_eq!(ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"], before);
+    let next = ship.revision();
+    ship.make(&Effect::StorePrevious(next.clone()));
+    assert!(previous::is_stored(&ship.canary, &ship.server.world(), &next));
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "red");
+}
+
+#[test]
+fn what_was_stored_for_another_promotion_is_not_restored() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    ship.new_version();
+    let (second, id) = (ship.revision(), ship.id());
+    ship.make(&Effect::StorePrevious(second.clone()));
+    ship.make(&Effect::Promote { revision: second.clone(), id });
+    ship.make(&Effect::KeepCurrent(second.clone()));
+    // The store of that promotion describes the first primary, its configs are already those of the second.
+    let stored = |ship: &Ship, revision: &Revision| previous::is_stored(&ship.canary, &ship.server.world(), revision);
+    assert!(!stored(&ship, &second));
+    let refused = ship.plan(&Effect::RestorePrevious(second)).1.unwrap_err();
+    assert_eq!(
+        refused.text,
+        "podinfo-primary.test cannot be restored: ConfigMap settings-primary-previous.test no longer holds what it ran; \
+         push a revision that works"
+    );
+
+    // A third revision is about to be promoted; nothing has changed yet, so nothing is taken back.
+    ship.change(CONFIG_MAP, "settings", |settings| settings["data"]["color"] = "green".into());
+    let third = ship.revision();
+    assert!(!stored(&ship, &third));
+    assert_eq!(ship.plan(&Effect::RestorePrevious(third.clone())), (0, Ok(Vec::new())));
+
+    // The primary was lost and made anew from the third one: there is nothing to go back to.
+    let lost = ship.server.get(DEPLOYMENT, "podinfo-primary").clone();
+    ship.server.obey(&crate::object::delete(DEPLOYMENT, &lost));
+    ship.make(&Effect::CreatePrimary(third.clone()));
+    let refused = ship.plan(&Effect::RestorePrevious(third)).1.unwrap_err();
+    assert_eq!(
+        refused.text,
+        "podinfo-primary.test cannot be restored: what it ran before is not stored; push a revision that works"
+    );
+}
+
+#[test]
+fn a_primary_that_is_lost_while_it_is_promoted_is_made_from_what_was_stored() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    let before = ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"].clone();
+    ship.new_version();
+    let (revision, id) = (ship.revision(), ship.id());
+    ship.make(&Effect::StorePrevious(revision.clone()));
+    ship.make(&Effect::Promote { revision: revision.clone(), id });
+    let lost = ship.server.get(DEPLOYMENT, "podinfo-primary").clone();
+    ship.server.obey(&crate::object::delete(DEPLOYMENT, &lost));
+    assert_eq!(ship.make(&Effect::RestorePrevious(revision)), (1, 2));
+    let primary = ship.server.get(DEPLOYMENT, "podinfo-primary");
+    assert_eq!(primary["spec"], before);
+    assert!(crate::object::is_controlled_by(primary, &ship.canary));
+}
+
+#[test]
+fn a_stored_config_that_somebody_changed_is_stored_again_while_the_primary_still_has_it() {
+    let mut ship = Ship::new();
+    ship.initialize();
+    ship.new_version();
+    let revision = ship.revision();
+    ship.make(&Effect::StorePrevious(revision.clone()));
+    ship.change(CONFIG_MAP, "settings-primary-previous", |stored| stored["data"]["color"] = "pink".into());
+    assert_eq!(ship.make(&Effect::StorePrevious(revision)), (1, 1));
+    assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary-previous")["data"]["color"], "red");
+}
+
+#[test]
+fn what_others_made_is_not_touched() {
+    let ship = |owner: Option<(&str, &str)>| {
+        let mut ship = Ship::new();
+        ship.canary = Canary::test().autoscaled();
+        let owners: Vec<Value> = owner
+            .map(|(name, uid)| json!({ "apiVersion": "flagger.app/v1beta1", "kind": "Canary", "name": name, "uid": uid }))
+            .into_iter()
+            .collect();
+        for (kind, name) in [
+            (DEPLOYMENT, "podinfo-primary"),
+            (SERVICE, "podinfo-canary"),
+            (SERVICE, "podinfo-primary"),
+            (HPA, "podinfo-primary"),
+        ] {
+            ship.server.put(
+                kind,
+                json!({ "kind": kind.kind, "metadata": { "name": name, "namespace": "test", "ownerReferences": owners } }),
+            );
+        }
+        ship.server.put(
+            HPA,
+            document(
+                "{kind: HorizontalPodAutoscaler, metadata: {name: podinfo, namespace: test}, spec: {maxReplicas: 4}}",
+            ),
+        );
+        ship
+    };
+    let effects = |ship: &Ship| {
+        let revision = ship.revision();
+        [
+            Effect::CreatePrimary(revision.clone()),
+            Effect::Promote { revision: revision.clone(), id: "id".into() },
+            Effect::StorePrevious(revision.clone()),
+            Effect::RestorePrevious(revision),
+            Effect::VariantServices,
+            Effect::PrimaryAutoscaler { refresh: true },
+        ]
+    };
+    let refusals = |ship: &Ship| {
+        for effect in effects(ship) {
+            assert!(ship.plan(&effect).1.is_err(), "{effect:?}");
+        }
+        foreign_objects(&ship.canary, &ship.server.world())
+    };
+
+    let found = refusals(&ship(None));
+    assert!(found.iter().all(|refusal| refusal.blame == Blame::User));
+    let texts: Vec<&str> = found.iter().map(|refusal| refusal.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "Deployment podinfo-primary.test exists and no Canary owns it; rename or delete it, its name is needed for the primary",
+            "Service podinfo-canary.test exists and no Canary owns it; rename or delete it, or set spec.service.name",
+            "Service podinfo-primary.test exists and no Canary owns it; rename or delete it, or set spec.service.name",
+            "HorizontalPodAutoscaler podinfo-primary.test exists and no Canary owns it; rename or delete it, its name is needed for the primary's autoscaler",
+        ]
+    );
+
+    let found = refusals(&ship(Some(("podinfo", "an-older-uid"))));
+    assert_eq!(found.len(), 4);
+    assert!(found.iter().all(|refusal| refusal.blame == Blame::Cluster));
+    assert_eq!(
+        found[0].text,
+        "Deployment podinfo-primary.test belongs to an earlier Canary podinfo.test that was deleted; waiting until it is gone"
+    );
+
+    let found = refusals(&ship(Some(("other", "uid-of-other"))));
+    assert_eq!((found.len(), found[0].blame), (4, Blame::User));
+    assert_eq!(
+        found[0].text,
+        "Deployment podinfo-primary.test belongs to Canary other.test; delete that Canary, or give one of them another target"
+    );
+
+    let mut ours = Ship::new();
+    ours.initialize();
+    assert_eq!(foreign_objects(&ours.canary, &ours.server.world()), []);
+    // A user's apex Service is taken over; one that is about to be collected with its Canary is waited for.
+    let apex = |owners: Value| {
+        let mut ship = Ship::new();
+        ship.server.put(
+            SERVICE,
+            json!({ "kind": "Service", "metadata": { "name": "podinfo", "namespace": "test", "ownerReferences": owners } }),
+        );
+        foreign_objects(&ship.canary, &ship.server.world()).len()
+    };
+    assert_eq!(apex(json!([])), 0);
+    let old =
+        json!([{ "apiVersion": "flagger.app/v1beta1", "kind": "Canary", "name": "podinfo", "uid": "an-older-uid" }]);
+    assert_eq!(apex(old), 1);
+}
+
+#[test]
 fn only_the_last_primary_is_kept() {
     let mut ship = Ship::new();
     ship.initialize();
@@ -260,15 +440,36 @@ fn a_deletion_with_revert_gives_everything_back() {
 #[test]
 fn a_target_that_is_gone() {
     let ship = Ship { canary: Canary::test(), server: Server::default(), conventions: Conventions::default() };
-    for effect in [
-        Effect::VariantServices,
-        Effect::ApexToPrimary,
-        Effect::ScaleUp,
-        Effect::ScaleToPrimary,
-        Effect::RestorePrevious(Revision::default()),
-    ] {
+    for effect in [Effect::ScaleUp, Effect::ScaleToPrimary, Effect::RestorePrevious(Revision::default())] {
         let (_, refused) = ship.plan(&effect);
         assert!(refused.unwrap_err().text.contains("not found"), "{effect:?}");
     }
-    assert_eq!(ship.plan(&Effect::ScaleToZero).1, Ok(Vec::new()));
+    // Upkeep that cannot be done now must not stop what comes after it.
+    for effect in [Effect::VariantServices, Effect::ApexToPrimary, Effect::ScaleToZero] {
+        assert_eq!(ship.plan(&effect).1, Ok(Vec::new()), "{effect:?}");
+    }
+}
+
+#[test]
+fn an_autoscaler_that_is_gone_stops_only_its_own_refresh() {
+    let mut ship = Ship::new();
+    ship.canary = Canary::test().autoscaled();
+    ship.initialize();
+    assert_eq!(ship.plan(&Effect::PrimaryAutoscaler { refresh: false }).1, Ok(Vec::new()));
+    let refused = ship.plan(&Effect::PrimaryAutoscaler { refresh: true }).1.unwrap_err();
+    assert!(refused.text.starts_with("HorizontalPodAutoscaler podinfo.test get query error: "), "{refused}");
+}
+
+#[test]
+fn a_target_takes_over_at_the_size_its_autoscaler_allows() {
+    let mut ship = Ship::new();
+    ship.canary = Canary::test().autoscaled();
+    ship.initialize();
+    ship.change(DEPLOYMENT, "podinfo-primary", |primary| primary["spec"]["replicas"] = 9.into());
+    ship.server.put(
+        HPA,
+        document("{kind: HorizontalPodAutoscaler, metadata: {name: podinfo, namespace: test}, spec: {maxReplicas: 4}}"),
+    );
+    ship.make(&Effect::ScaleToPrimary);
+    assert_eq!(ship.server.get(DEPLOYMENT, "podinfo")["spec"]["replicas"], 4);
 }

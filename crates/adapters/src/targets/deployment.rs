@@ -214,10 +214,12 @@ pub fn size_for_analysis(canary: &Canary, target: &Value, primary: Option<&Value
     primary.map_or(1, replicas).max(1)
 }
 
-/// The size of a target that takes over from its primary: at least one, and the primary's where there is one.
+/// The size of a target that takes over from its primary: at least one, and the primary's where there is one. Never more
+/// than the target's own autoscaler allows, or the two would undo each other for ever.
 pub fn size_of_primary(canary: &Canary, target: &Value, primary: Option<&Value>, autoscaler: Option<&Value>) -> u32 {
+    let most = autoscaler.map(|hpa| count(hpa, "/spec/maxReplicas")).filter(|most| *most > 0).unwrap_or(u32::MAX);
     match primary {
-        Some(primary) => replicas(primary).max(1),
+        Some(primary) => replicas(primary).clamp(1, most),
         None => size_for_analysis(canary, target, None, autoscaler),
     }
 }

@@ -6,6 +6,7 @@ use seaway_api::Canary;
 use seaway_api::canary::AutoscalerRef;
 use serde_json::{Map, Value, json};
 
+use super::ownership;
 use crate::change::Change;
 use crate::kinds::HPA;
 use crate::object::{self, MANAGER, Patch, is_flux, owner_reference, strings, text};
@@ -16,6 +17,9 @@ use crate::world::World;
 const FOLLOWED: [&str; 4] = ["minReplicas", "maxReplicas", "metrics", "behavior"];
 
 /// The primary's autoscaler exists; with `refresh` it also follows the target's. Nothing without an `autoscalerRef`.
+///
+/// A target's autoscaler that is missing refuses only a refresh: a primary that has its own, or has none, goes on as it
+/// is, and nothing else has to wait. See [`missing`].
 pub fn primary(canary: &Canary, world: &dyn World, refresh: bool) -> Result<Vec<Change>, Refusal> {
     let Some(autoscaler) = &canary.spec.autoscaler_ref else { return Ok(Vec::new()) };
     if autoscaler.kind != "HorizontalPodAutoscaler" {
@@ -24,16 +28,18 @@ pub fn primary(canary: &Canary, world: &dyn World, refresh: bool) -> Result<Vec<
             "spec.autoscalerRef.kind: {kind} is not supported; use HorizontalPodAutoscaler"
         )));
     }
-    let (name, namespace) = (&autoscaler.name, canary.namespace());
-    let Some(target) = world.get(HPA, namespace, name) else {
-        return Err(Refusal::cluster(format!(
-            "HorizontalPodAutoscaler {name}.{namespace} get query error: horizontalpodautoscalers.autoscaling {name:?} not found"
-        )));
+    let namespace = canary.namespace();
+    let seen = world.get(HPA, namespace, &autoscaler.primary_name());
+    if seen.is_some() && !refresh {
+        return Ok(Vec::new());
+    }
+    let Some(target) = world.get(HPA, namespace, &autoscaler.name) else {
+        return if refresh { Err(not_found(autoscaler, namespace)) } else { Ok(Vec::new()) };
     };
     let spec = spec(canary, autoscaler, &target);
     let mut labels = strings(&target, "/metadata/labels");
     labels.retain(|key, _| !is_flux(key));
-    let Some(seen) = world.get(HPA, namespace, &autoscaler.primary_name()) else {
+    let Some(seen) = seen else {
         let metadata = json!({
             "name": autoscaler.primary_name(), "namespace": namespace,
             "labels": labels, "ownerReferences": [owner_reference(canary)],
@@ -45,15 +51,27 @@ pub fn primary(canary: &Canary, world: &dyn World, refresh: bool) -> Result<Vec<
             MANAGER,
         )]);
     };
-    if !refresh {
-        return Ok(Vec::new());
-    }
+    ownership::ours(canary, ownership::AUTOSCALER, &seen)?;
     let mut patch = Patch::of(HPA, &seen);
     for field in FOLLOWED {
         patch.set_or_unset(&format!("/spec/{field}"), spec.get(field));
     }
     patch.merge("/metadata/labels", &labels);
     Ok(patch.finish().into_iter().collect())
+}
+
+/// The target's autoscaler that the spec names and nobody has made, in Flagger's words: for people.
+pub fn missing(canary: &Canary, world: &dyn World) -> Option<Refusal> {
+    let autoscaler = canary.spec.autoscaler_ref.as_ref()?;
+    let namespace = canary.namespace();
+    world.get(HPA, namespace, &autoscaler.name).is_none().then(|| not_found(autoscaler, namespace))
+}
+
+fn not_found(autoscaler: &AutoscalerRef, namespace: &str) -> Refusal {
+    let name = &autoscaler.name;
+    Refusal::cluster(format!(
+        "HorizontalPodAutoscaler {name}.{namespace} get query error: horizontalpodautoscalers.autoscaling {name:?} not found"
+    ))
 }
 
 fn spec(canary: &Canary, autoscaler: &AutoscalerRef, target: &Value) -> Map<String, Value> {

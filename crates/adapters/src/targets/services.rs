@@ -11,12 +11,12 @@ use seaway_api::Canary;
 use seaway_api::canary::{CanaryService, CustomMetadata};
 use serde_json::{Map, Value, json};
 
-use super::{Conventions, Selector};
+use super::{Conventions, Selector, ownership};
 use crate::change::Change;
 use crate::kinds::SERVICE;
 use crate::object::{
-    self, FLUX_OPT_OUT, MANAGER, Patch, has_canary_owner, is_controlled_by, list, number, owner_reference, segment,
-    strings, text,
+    self, FLUX_OPT_OUT, MANAGER, Patch, has_canary_owner, is_controlled_by, is_owned_by, list, number, owner_reference,
+    segment, strings, text,
 };
 use crate::refusal::Refusal;
 use crate::world::World;
@@ -41,11 +41,15 @@ pub fn variants(
         Wanted { name: canary.canary_service(), value: selector.value.clone(), metadata: service.canary.as_ref() };
     let primary_service =
         Wanted { name: canary.primary_service(), value: selector.primary_value(), metadata: service.primary.as_ref() };
-    let changes = [canary_service, primary_service].into_iter().filter_map(|wanted| {
+    let mut changes = Vec::new();
+    for wanted in [canary_service, primary_service] {
         let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
-        reconcile(canary, service, target, &selector, &wanted, seen.as_deref())
-    });
-    Ok(changes.collect())
+        if let Some(seen) = &seen {
+            ownership::ours(canary, ownership::VARIANT, seen)?;
+        }
+        changes.extend(reconcile(canary, service, target, &selector, &wanted, seen.as_deref()));
+    }
+    Ok(changes)
 }
 
 /// The apex Service exists and selects the primary's pods.
@@ -63,11 +67,15 @@ pub fn apex_to_primary(
         metadata: service.apex.as_ref(),
     };
     let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
+    if let Some(seen) = &seen {
+        ownership::not_anothers(canary, seen)?;
+    }
     Ok(reconcile(canary, service, target, &selector, &wanted, seen.as_deref()).into_iter().collect())
 }
 
-/// The apex Service selects the target's pods and is no longer ours to collect. A Service that was there before us gets
-/// back what it had; one that is gone is made anew, because the route that stays behind leads to it.
+/// The apex Service no longer selects the primary's pods and is not ours to collect. A Service that was there before us
+/// gets back what it had, even if that selects the target in its own way; one that is gone is made anew, because the route
+/// that stays behind leads to it.
 pub fn apex_to_target(
     canary: &Canary,
     target: &Value,
@@ -104,10 +112,12 @@ pub fn apex_to_target(
             patch.set_or_unset(&path, Some(before).filter(|before| before.is_string()));
         }
         patch.unset(&format!("/metadata/annotations/{}", segment(ORIGINAL)));
-    } else if has_canary_owner(&seen) {
+    } else if is_owned_by(&seen, canary) {
         patch.set("/spec/selector", plain);
-    } else {
-        let applied = note(LAST_APPLIED).and_then(|applied| applied.pointer("/spec/selector").cloned());
+    } else if !has_canary_owner(&seen) && selects(&seen, &selector, &selector.primary_value()) {
+        let applied = note(LAST_APPLIED)
+            .filter(|applied| !selects(applied, &selector, &selector.primary_value()))
+            .and_then(|applied| applied.pointer("/spec/selector").cloned());
         patch.set("/spec/selector", applied.unwrap_or(plain));
     }
     patch.disown(canary);
@@ -116,9 +126,16 @@ pub fn apex_to_target(
 
 /// Whether the apex Service exists and selects pods by this value of the selector label.
 pub fn apex_selects(canary: &Canary, world: &dyn World, selector: &Selector, value: &str) -> bool {
-    world
-        .get(SERVICE, canary.namespace(), canary.apex_name())
-        .is_some_and(|seen| strings(&seen, "/spec/selector").get(&selector.label).is_some_and(|seen| seen == value))
+    world.get(SERVICE, canary.namespace(), canary.apex_name()).is_some_and(|seen| selects(&seen, selector, value))
+}
+
+fn selects(service: &Value, selector: &Selector, value: &str) -> bool {
+    strings(service, "/spec/selector").get(&selector.label).is_some_and(|seen| seen == value)
+}
+
+/// Whether the apex Service exists and [`apex_to_target`] has nothing left to do to it.
+pub fn apex_is_released(canary: &Canary, target: &Value, world: &dyn World, conventions: &Conventions) -> bool {
+    apex_to_target(canary, target, world, conventions).is_ok_and(|changes| changes.is_empty())
 }
 
 struct Wanted<'a> {

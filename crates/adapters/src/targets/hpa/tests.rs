@@ -19,7 +19,7 @@ spec:
 const PRIMARY: &str = "
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
-metadata: {name: podinfo-primary, namespace: test, uid: p, resourceVersion: '7', labels: {app: podinfo}, annotations: {note: keep}}
+metadata: {name: podinfo-primary, namespace: test, uid: p, resourceVersion: '7', labels: {app: podinfo}, annotations: {note: keep}, ownerReferences: [{apiVersion: flagger.app/v1beta1, kind: Canary, name: podinfo, uid: 9b6c1e52-3c0e-4a41-8a0e-2b6f1d6f0001, controller: true}]}
 spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: podinfo-primary}
   minReplicas: 2
@@ -57,8 +57,10 @@ fn bounds_of_the_primary_may_differ() {
 #[test]
 fn what_cannot_be() {
     assert_eq!(primary(&Canary::test(), &Objects::default(), true).unwrap(), []);
-    let missing = primary(&Canary::test().autoscaled(), &Objects::default(), true).unwrap_err();
-    assert!(missing.text.starts_with("HorizontalPodAutoscaler podinfo.test get query error: "), "{missing}");
+    let refused = primary(&Canary::test().autoscaled(), &Objects::default(), true).unwrap_err();
+    assert_eq!(missing(&Canary::test().autoscaled(), &Objects::default()), Some(refused.clone()));
+    assert_eq!(missing(&Canary::test().autoscaled(), &world(TARGET)), None);
+    assert!(refused.text.starts_with("HorizontalPodAutoscaler podinfo.test get query error: "), "{refused}");
     let mut keda = Canary::test().autoscaled();
     keda.spec.autoscaler_ref.as_mut().unwrap().kind = "ScaledObject".into();
     assert_eq!(primary(&keda, &Objects::default(), true).unwrap_err().blame, crate::refusal::Blame::User);

@@ -36,6 +36,10 @@ fn release(canary: &Canary, world: &Objects) -> Vec<Change> {
     apex_to_target(canary, &document(PODINFO), world, &Conventions::default()).unwrap()
 }
 
+fn released(canary: &Canary, world: &Objects) -> bool {
+    apex_is_released(canary, &document(PODINFO), world, &Conventions::default())
+}
+
 /// The objects of creates, as a server would store them.
 fn stored(changes: &[Change]) -> Objects {
     let objects = changes.iter().map(|change| {
@@ -136,4 +140,35 @@ fn our_own_apex_outlives_its_canary() {
     let anew = crate::world::World::get(&anew, SERVICE, "test", "podinfo").unwrap();
     assert_eq!(anew["spec"]["selector"], json!({ "app": "podinfo" }));
     assert!(anew["metadata"].get("ownerReferences").is_none());
+}
+
+#[test]
+fn a_service_without_our_label_is_given_back_and_then_left_alone() {
+    let mut mine = document(MINE);
+    mine["spec"]["selector"] = json!({ "app.kubernetes.io/name": "podinfo" });
+    let objects: Objects = [mine.clone()].into_iter().collect();
+    let canary = Canary::test();
+    let taken = patched(&mine, &apex(&canary, &objects));
+    let objects: Objects = [taken.clone()].into_iter().collect();
+    assert!(!released(&canary, &objects));
+    let given_back = patched(&taken, &release(&canary, &objects));
+    assert_eq!(given_back, mine);
+    let objects: Objects = [given_back].into_iter().collect();
+    assert_eq!(release(&canary, &objects), [], "nothing is left to give back");
+    assert!(released(&canary, &objects));
+}
+
+#[test]
+fn a_manifest_that_names_the_primary_is_no_way_back() {
+    let mut seen = document(MINE);
+    seen["spec"]["selector"] = json!({ "app": "podinfo-primary" });
+    let applied = json!({ "spec": { "selector": { "app": "podinfo-primary" } } }).to_string();
+    seen["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = applied.into();
+    let objects: Objects = [seen.clone()].into_iter().collect();
+    assert!(!released(&Canary::test(), &objects));
+    let after = patched(&seen, &release(&Canary::test(), &objects));
+    assert_eq!(after["spec"]["selector"], json!({ "app": "podinfo" }));
+    let objects: Objects = [after].into_iter().collect();
+    assert!(released(&Canary::test(), &objects));
+    assert!(!released(&Canary::test(), &Objects::default()), "the route that stays behind leads to it");
 }
