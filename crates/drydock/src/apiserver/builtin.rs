@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::columns::{self, Column};
 use super::crd;
 use super::error::Cause;
 use super::meta;
@@ -29,8 +30,8 @@ pub(crate) struct Behaviour {
     pub(crate) name: NameRule,
     /// Fields a field selector may name, beyond those of every resource.
     pub(crate) selectable: &'static [&'static str],
-    /// Columns of the Table output between name and age: title and JSONPath.
-    pub(crate) columns: &'static [(&'static str, &'static str)],
+    /// Columns of the Table output.
+    pub(crate) columns: &'static [Column],
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
@@ -65,7 +66,7 @@ const PLAIN: Behaviour = Behaviour {
     blind_update: true,
     name: NameRule::Subdomain,
     selectable: &[],
-    columns: &[],
+    columns: columns::PLAIN,
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
@@ -88,6 +89,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     (
         "customresourcedefinitions.apiextensions.k8s.io",
         Behaviour {
+            columns: columns::DEFINITIONS,
             generation: true,
             blind_update: false,
             prepare: crd::prepare,
@@ -109,16 +111,21 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("daemonsets.apps", Behaviour { generation: true, check: workload, check_update: selector_stays, ..PLAIN }),
+    (
+        "daemonsets.apps",
+        Behaviour {
+            columns: columns::DAEMON_SETS,
+            generation: true,
+            check: workload,
+            check_update: selector_stays,
+            ..PLAIN
+        },
+    ),
     (
         "deployments.apps",
         Behaviour {
             generation: true,
-            columns: &[
-                ("Ready", ".status.readyReplicas"),
-                ("Up-to-date", ".status.updatedReplicas"),
-                ("Available", ".status.availableReplicas"),
-            ],
+            columns: columns::DEPLOYMENTS,
             check: workload,
             check_update: selector_stays,
             ..PLAIN
@@ -149,33 +156,23 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "reportingComponent",
                 "type",
             ],
-            columns: &[
-                ("Type", ".type"),
-                ("Reason", ".reason"),
-                ("Object", ".involvedObject.name"),
-                ("Message", ".message"),
-            ],
+            columns: columns::EVENTS,
             check: event,
             ..PLAIN
         },
     ),
-    ("horizontalpodautoscalers.autoscaling", Behaviour { check: autoscaler, ..PLAIN }),
+    ("horizontalpodautoscalers.autoscaling", Behaviour { columns: columns::AUTOSCALERS, check: autoscaler, ..PLAIN }),
     ("ingresses.networking.k8s.io", Behaviour { generation: true, ..PLAIN }),
     (
         "leases.coordination.k8s.io",
-        Behaviour {
-            create_on_update: true,
-            blind_update: false,
-            columns: &[("Holder", ".spec.holderIdentity")],
-            ..PLAIN
-        },
+        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, ..PLAIN },
     ),
     (
         "namespaces",
         Behaviour {
             name: NameRule::Label,
             selectable: &["status.phase"],
-            columns: &[("Status", ".status.phase")],
+            columns: columns::NAMESPACES,
             prepare: |namespace, _, _| {
                 label_with_name(namespace);
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
@@ -197,7 +194,10 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("nodes", Behaviour { status_on_create: true, selectable: &["spec.unschedulable"], ..PLAIN }),
+    (
+        "nodes",
+        Behaviour { columns: columns::NODES, status_on_create: true, selectable: &["spec.unschedulable"], ..PLAIN },
+    ),
     (
         "pods",
         Behaviour {
@@ -211,7 +211,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "status.podIP",
                 "status.nominatedNodeName",
             ],
-            columns: &[("Status", ".status.phase"), ("IP", ".status.podIP"), ("Node", ".spec.nodeName")],
+            columns: columns::PODS,
             prepare: |pod, _, _| {
                 let class = quality_of_service(pod);
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
@@ -227,11 +227,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             selectable: &["metadata.name", "status.replicas"],
-            columns: &[
-                ("Desired", ".spec.replicas"),
-                ("Current", ".status.replicas"),
-                ("Ready", ".status.readyReplicas"),
-            ],
+            columns: columns::REPLICA_SETS,
             check: workload,
             check_update: selector_stays,
             ..PLAIN
@@ -241,7 +237,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "secrets",
         Behaviour {
             selectable: &["type"],
-            columns: &[("Type", ".type")],
+            columns: columns::SECRETS,
             prepare: |secret, _, _| encode_strings(secret),
             prepare_update: |secret, _| encode_strings(secret),
             check_update: |old, new, causes| {
@@ -251,13 +247,13 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("configmaps", Behaviour { check_update: immutable_data, ..PLAIN }),
+    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check_update: immutable_data, ..PLAIN }),
     (
         "services",
         Behaviour {
             name: NameRule::Label,
             selectable: &["spec.clusterIP", "spec.type"],
-            columns: &[("Type", ".spec.type"), ("Cluster-IP", ".spec.clusterIP")],
+            columns: columns::SERVICES,
             prepare: allocate_address,
             prepare_update: keep_address,
             check: service,

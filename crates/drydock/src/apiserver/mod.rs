@@ -8,6 +8,7 @@
 
 mod apply;
 mod builtin;
+mod columns;
 mod crd;
 mod decode;
 mod defaults;

@@ -1,50 +1,47 @@
 //! Table output: the columns `kubectl get` prints.
 //!
 //! A CRD's printer columns are read with the part of JSONPath that structural schemas allow (member access, indices,
-//! filters by equality). Built-in kinds show name and age, and what their behaviour adds.
+//! filters by equality). Built-in kinds have columns of their own.
 
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 
+use super::columns::Column;
 use super::meta;
 use super::registry::Served;
 use super::view::partial;
 
 /// The objects as a `meta.k8s.io/v1` Table.
 pub(crate) fn table(served: &Served, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
-    let name = json!({"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0});
-    let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "priority": 0});
     let declared = &served.version().columns;
-    let mut columns: Vec<Value> = declared.clone();
-    if columns.is_empty() {
-        columns = served.resource.behaviour.columns.iter().map(|(name, path)| column(name, path)).collect();
-        columns.push(age);
-    }
-    let rows: Vec<_> = items
-        .iter()
-        .map(|item| {
-            let mut cells = vec![json!(meta::name(item))];
-            cells.extend(columns.iter().map(|column| cell(column, item, now)));
-            json!({"cells": cells, "object": partial(item)})
-        })
-        .collect();
-    let definitions: Vec<_> = std::iter::once(name)
-        .chain(columns.iter().map(|column| {
-            json!({
-                "name": column["name"], "type": column["type"], "format": column.get("format").cloned().unwrap_or(json!("")),
-                "description": column.get("description").cloned().unwrap_or(json!("")),
-                "priority": column.get("priority").cloned().unwrap_or(json!(0)),
-            })
-        }))
-        .collect();
+    let (definitions, cells): (Vec<_>, Vec<Vec<_>>) = if declared.is_empty() {
+        let columns = served.resource.behaviour.columns;
+        let shown = |column: &Column| define(column.name, column.kind, column.format, "", u64::from(column.priority));
+        let row = |item: &&Value| columns.iter().map(|column| (column.cell)(item, now)).collect();
+        (columns.iter().map(shown).collect(), items.iter().map(row).collect())
+    } else {
+        let shown = |column: &Value| {
+            let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default();
+            let priority = column.get("priority").and_then(Value::as_u64).unwrap_or(0);
+            define(text("name"), text("type"), text("format"), text("description"), priority)
+        };
+        let name = std::iter::once(define("Name", "string", "name", "", 0));
+        let row = |item: &&Value| {
+            let rest = declared.iter().map(|column| cell(column, item, now));
+            std::iter::once(json!(meta::name(item))).chain(rest).collect()
+        };
+        (name.chain(declared.iter().map(shown)).collect(), items.iter().map(row).collect())
+    };
+    let rows: Vec<_> =
+        cells.iter().zip(items).map(|(cells, item)| json!({"cells": cells, "object": partial(item)})).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
         "columnDefinitions": definitions, "rows": rows,
     })
 }
 
-fn column(name: &str, path: &str) -> Value {
-    json!({"name": name, "type": "string", "jsonPath": path, "priority": 0})
+fn define(name: &str, kind: &str, format: &str, description: &str, priority: u64) -> Value {
+    json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
 }
 
 fn cell(column: &Value, item: &Value, now: Timestamp) -> Value {
@@ -64,7 +61,7 @@ fn cell(column: &Value, item: &Value, now: Timestamp) -> Value {
 }
 
 /// How long ago, as kubectl shows it: two units at most.
-fn age(then: Timestamp, now: Timestamp) -> String {
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.since(then).ok().and_then(|span| span.total(Unit::Second).ok()).unwrap_or(0.0).max(0.0) as u64;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let pair = |big: u64, unit: &str, small: u64, small_unit: &str| {

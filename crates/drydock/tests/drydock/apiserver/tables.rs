@@ -8,7 +8,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::PostParams;
 
-use super::{deployment, get, server};
+use serde_json::{Value, json};
+
+use super::{deployment, get, send, send_json, server};
+
+/// What kubectl asks for.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 #[tokio::test(start_paused = true)]
 async fn kubectl_gets_rows_and_columns() {
@@ -16,17 +21,130 @@ async fn kubectl_gets_rows_and_columns() {
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
     api.create(&PostParams::default(), &deployment("podinfo")).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(125)).await;
-    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    let table = get(&client, "/apis/apps/v1/namespaces/default/deployments", accept).await;
+    let table = get(&client, "/apis/apps/v1/namespaces/default/deployments", TABLE).await;
     assert_eq!(table["kind"], "Table");
-    let columns: Vec<_> =
-        table["columnDefinitions"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert_eq!((columns.first(), columns.last()), (Some(&"Name"), Some(&"Age")));
-    let cells = table["rows"][0]["cells"].as_array().unwrap();
-    assert_eq!((cells.first().unwrap(), cells.last().unwrap()), (&"podinfo".into(), &"2m5s".into()));
+    assert_eq!(rows(&table, 0), "Name Ready Up-to-date Available Age|podinfo 0/1 0 0 2m5s");
+    assert_eq!(
+        table["columnDefinitions"][5],
+        json!({"name": "Containers", "type": "string", "format": "", "description": "", "priority": 1})
+    );
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
-    let table = get(&client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept).await;
+    let table = get(&client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", TABLE).await;
     assert_eq!(table["rows"].as_array().unwrap().len(), 4);
+}
+
+/// Titles and cells up to a priority, a line per row.
+fn rows(table: &Value, priority: u64) -> String {
+    let titles = table["columnDefinitions"].as_array().unwrap();
+    let shown: Vec<bool> = titles.iter().map(|title| title["priority"].as_u64().unwrap() <= priority).collect();
+    let line = |cells: Vec<&Value>| {
+        assert_eq!(cells.len(), shown.len());
+        let cells = cells.iter().zip(&shown).filter(|(_, shown)| **shown);
+        let texts = cells.map(|(cell, _)| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned));
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    let mut lines = vec![line(titles.iter().map(|title| &title["name"]).collect())];
+    lines.extend(
+        table["rows"].as_array().unwrap().iter().map(|row| line(row["cells"].as_array().unwrap().iter().collect())),
+    );
+    lines.join("|")
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_has_the_columns_of_a_real_server() {
+    let client = server().client("test");
+    let container = json!({"name": "main", "image": "podinfo:1"});
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}});
+    let up = json!({"name": "main", "image": "", "imageID": "", "restartCount": 2, "ready": true,
+        "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1, "finishedAt": "2025-12-31T23:59:00Z"}}});
+    let waiting = json!({"name": "main", "image": "", "imageID": "", "restartCount": 0, "ready": false,
+        "state": {"waiting": {"reason": "ErrImagePull"}}});
+    let cpu = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}});
+    let api = "/api/v1/namespaces/default";
+    let apps = "/apis/apps/v1/namespaces/default";
+    for (path, mut object, priority, expected) in [
+        (
+            format!("{apps}/replicasets"),
+            json!({"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": template}, "status": {"replicas": 2}}),
+            1,
+            "Name Desired Current Ready Age Containers Images Selector|a 2 2 0 0s main podinfo:1 app=a",
+        ),
+        (
+            format!("{api}/pods"),
+            json!({"spec": {"nodeName": "deck", "containers": [container]},
+                "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [up]}}),
+            1,
+            "Name Ready Status Restarts Age IP Node|a 1/1 Running 2 (60s ago) 0s 10.0.0.1 deck",
+        ),
+        (
+            format!("{api}/pods"),
+            json!({"metadata": {"name": "b"}, "spec": {"containers": [container]},
+                "status": {"phase": "Pending", "containerStatuses": [waiting]}}),
+            0,
+            "Name Ready Status Restarts Age|a 1/1 Running 2 (60s ago) 0s|b 0/1 ErrImagePull 0 0s",
+        ),
+        (
+            format!("{api}/services"),
+            json!({"spec": {"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}], "selector": {"app": "a"}}}),
+            1,
+            "Name Type Cluster-IP External-IP Port(s) Age Selector|a ClusterIP 10.96.0.2 <none> 80/TCP,81:30001/TCP 0s app=a",
+        ),
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers".to_owned(),
+            json!({"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "podinfo"}, "maxReplicas": 4, "metrics": [cpu]}}),
+            0,
+            "Name Reference Targets MinPods MaxPods Replicas Age|a Deployment/podinfo cpu: <unknown>/80% 1 4 0 0s",
+        ),
+        (
+            "/api/v1/nodes".to_owned(),
+            json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": node_info()}}),
+            0,
+            "Name Status Roles Age Version|a Ready worker 0s v1.36.3",
+        ),
+        (
+            format!("{api}/events"),
+            json!({"involvedObject": {"kind": "Canary", "name": "podinfo", "namespace": "default"}, "type": "Normal",
+                "reason": "Synced", "message": "New revision", "lastTimestamp": "2025-12-31T23:58:00Z"}),
+            0,
+            "Last Seen Type Reason Object Message|2m Normal Synced canary/podinfo New revision",
+        ),
+        (
+            format!("{api}/configmaps"),
+            json!({"data": {"x": "1"}, "binaryData": {"y": "MQ=="}}),
+            0,
+            "Name Data Age|a 2 0s",
+        ),
+        (format!("{api}/secrets"), json!({"data": {"x": "MQ=="}}), 0, "Name Type Data Age|a Opaque 1 0s"),
+    ] {
+        if object["metadata"]["name"].is_null() {
+            object["metadata"]["name"] = json!("a");
+        }
+        let status = object["status"].clone();
+        let made = send_json(&client, "POST", &path, &object).await.unwrap();
+        if !status.is_null() {
+            let place = format!("{path}/{}/status", made["metadata"]["name"].as_str().unwrap());
+            let patch = json!({"status": status}).to_string();
+            send(&client, "PATCH", &place, "application/merge-patch+json", patch).await.unwrap();
+        }
+        assert_eq!(rows(&get(&client, &path, TABLE).await, priority), expected, "{path}");
+    }
+}
+
+fn node_info() -> Value {
+    let fields = [
+        "machineID",
+        "systemUUID",
+        "bootID",
+        "kernelVersion",
+        "osImage",
+        "containerRuntimeVersion",
+        "kubeletVersion",
+        "kubeProxyVersion",
+        "operatingSystem",
+        "architecture",
+    ];
+    fields.iter().map(|field| ((*field).to_owned(), json!("v1.36.3"))).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// Says so past the test harness, which keeps what a passing test prints to itself.

@@ -1,0 +1,309 @@
+//! The columns in which `kubectl get` shows built-in kinds, with the texts of the real server's printers.
+//!
+//! Columns that need more than the object itself (who a pod's nominated node is, say) are left out.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::meta;
+use super::table::age;
+
+/// One column of a table.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) format: &'static str,
+    /// 0 is always shown, 1 only with `-o wide`.
+    pub(crate) priority: u8,
+    /// What it shows of an object, at a time.
+    pub(crate) cell: fn(&Value, Timestamp) -> Value,
+}
+
+const fn text(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Column {
+    Column { name, kind: "string", format: "", priority: 0, cell }
+}
+
+const fn number(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Column {
+    Column { name, kind: "integer", format: "", priority: 0, cell }
+}
+
+const fn wide(column: Column) -> Column {
+    Column { priority: 1, ..column }
+}
+
+const NAME: Column =
+    Column { name: "Name", kind: "string", format: "name", priority: 0, cell: |it, _| json!(meta::name(it)) };
+const AGE: Column = text("Age", |it, now| since(it, "/metadata/creationTimestamp", now));
+const CONTAINERS: Column = wide(text("Containers", |it, _| of_containers(it, "/name")));
+const IMAGES: Column = wide(text("Images", |it, _| of_containers(it, "/image")));
+const SELECTOR: Column = wide(text("Selector", |it, _| {
+    json!(it.pointer("/spec/selector").map(super::selector::label_selector_text).unwrap_or_default())
+}));
+
+/// Of kinds that have no more to say.
+pub(crate) static PLAIN: &[Column] = &[NAME, AGE];
+
+pub(crate) static CONFIG_MAPS: &[Column] =
+    &[NAME, number("Data", |it, _| json!(entries(it, "/data") + entries(it, "/binaryData"))), AGE];
+
+pub(crate) static DAEMON_SETS: &[Column] = &[
+    NAME,
+    number("Desired", |it, _| count(it, "/status/desiredNumberScheduled")),
+    number("Current", |it, _| count(it, "/status/currentNumberScheduled")),
+    number("Ready", |it, _| count(it, "/status/numberReady")),
+    number("Up-to-date", |it, _| count(it, "/status/updatedNumberScheduled")),
+    number("Available", |it, _| count(it, "/status/numberAvailable")),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(crate) static DEFINITIONS: &[Column] =
+    &[NAME, text("Created At", |it, _| json!(meta::field(it, "creationTimestamp")))];
+
+pub(crate) static DEPLOYMENTS: &[Column] = &[
+    NAME,
+    text("Ready", |it, _| json!(format!("{}/{}", count(it, "/status/readyReplicas"), count(it, "/spec/replicas")))),
+    number("Up-to-date", |it, _| count(it, "/status/updatedReplicas")),
+    number("Available", |it, _| count(it, "/status/availableReplicas")),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(crate) static EVENTS: &[Column] = &[
+    text("Last Seen", |it, now| {
+        let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime"];
+        since(it, times.into_iter().find(|time| !meta::text(it, time).is_empty()).unwrap_or_default(), now)
+    }),
+    text("Type", |it, _| json!(meta::text(it, "/type"))),
+    text("Reason", |it, _| json!(meta::text(it, "/reason"))),
+    text("Object", |it, _| {
+        let kind = meta::text(it, "/involvedObject/kind").to_ascii_lowercase();
+        json!(format!("{kind}/{}", meta::text(it, "/involvedObject/name")))
+    }),
+    text("Message", |it, _| json!(meta::text(it, "/message").trim())),
+    wide(number("Count", |it, _| count(it, "/count"))),
+    wide(NAME),
+];
+
+pub(crate) static AUTOSCALERS: &[Column] = &[
+    NAME,
+    text("Reference", |it, _| {
+        let of = |field| meta::text(it, field);
+        json!(format!("{}/{}", of("/spec/scaleTargetRef/kind"), of("/spec/scaleTargetRef/name")))
+    }),
+    text("Targets", |it, _| json!(targets(it))),
+    text("MinPods", |it, _| json!(it.pointer("/spec/minReplicas").map_or("<unset>".to_owned(), Value::to_string))),
+    number("MaxPods", |it, _| count(it, "/spec/maxReplicas")),
+    number("Replicas", |it, _| count(it, "/status/currentReplicas")),
+    AGE,
+];
+
+pub(crate) static LEASES: &[Column] =
+    &[NAME, text("Holder", |it, _| json!(meta::text(it, "/spec/holderIdentity"))), AGE];
+
+pub(crate) static NAMESPACES: &[Column] = &[NAME, text("Status", |it, _| json!(meta::text(it, "/status/phase"))), AGE];
+
+pub(crate) static NODES: &[Column] = &[
+    NAME,
+    text("Status", |it, _| json!(node_status(it))),
+    text("Roles", |it, _| {
+        let labels = it.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        listed(labels.filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/")))
+    }),
+    AGE,
+    text("Version", |it, _| json!(meta::text(it, "/status/nodeInfo/kubeletVersion"))),
+    wide(text("Internal-IP", |it, _| {
+        let internal = list(it, "/status/addresses").iter().find(|it| meta::text(it, "/type") == "InternalIP");
+        json!(or_none(internal.map(|it| meta::text(it, "/address")).unwrap_or_default()))
+    })),
+];
+
+pub(crate) static PODS: &[Column] = &[
+    NAME,
+    text("Ready", |it, _| {
+        let ready = list(it, "/status/containerStatuses").iter().filter(|status| is_up(status)).count();
+        json!(format!("{ready}/{}", list(it, "/spec/containers").len()))
+    }),
+    text("Status", |it, _| json!(pod_status(it))),
+    text("Restarts", |it, now| json!(restarts(it, now))),
+    AGE,
+    wide(text("IP", |it, _| json!(or_none(meta::text(it, "/status/podIP"))))),
+    wide(text("Node", |it, _| json!(or_none(meta::text(it, "/spec/nodeName"))))),
+];
+
+pub(crate) static REPLICA_SETS: &[Column] = &[
+    NAME,
+    number("Desired", |it, _| count(it, "/spec/replicas")),
+    number("Current", |it, _| count(it, "/status/replicas")),
+    number("Ready", |it, _| count(it, "/status/readyReplicas")),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(crate) static SECRETS: &[Column] = &[
+    NAME,
+    text("Type", |it, _| json!(meta::text(it, "/type"))),
+    number("Data", |it, _| json!(entries(it, "/data"))),
+    AGE,
+];
+
+pub(crate) static SERVICES: &[Column] = &[
+    NAME,
+    text("Type", |it, _| json!(meta::text(it, "/spec/type"))),
+    text("Cluster-IP", |it, _| json!(or_none(meta::text(it, "/spec/clusterIP")))),
+    text("External-IP", |it, _| external_addresses(it)),
+    text("Port(s)", |it, _| {
+        listed(list(it, "/spec/ports").iter().map(|port| {
+            let node = count(port, "/nodePort").as_i64().filter(|node| *node > 0);
+            let node = node.map(|node| format!(":{node}")).unwrap_or_default();
+            format!("{}{node}/{}", count(port, "/port"), meta::text(port, "/protocol"))
+        }))
+    }),
+    AGE,
+    wide(text("Selector", |it, _| {
+        let labels = it.pointer("/spec/selector").and_then(Value::as_object).into_iter().flatten();
+        listed(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())))
+    })),
+];
+
+/// A number; a missing one is zero.
+fn count(object: &Value, pointer: &str) -> Value {
+    object.pointer(pointer).filter(|value| value.is_number()).cloned().unwrap_or(json!(0))
+}
+
+fn entries(object: &Value, pointer: &str) -> usize {
+    object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "<none>" } else { text }
+}
+
+/// Texts with commas between them.
+fn listed(texts: impl Iterator<Item = impl AsRef<str>>) -> Value {
+    let joined = texts.map(|text| text.as_ref().to_owned()).collect::<Vec<_>>().join(",");
+    json!(or_none(&joined))
+}
+
+fn since(object: &Value, pointer: &str, now: Timestamp) -> Value {
+    match meta::text(object, pointer).parse::<Timestamp>() {
+        Ok(time) => json!(age(time, now)),
+        Err(_) => json!("<unknown>"),
+    }
+}
+
+fn of_containers(object: &Value, field: &str) -> Value {
+    listed(list(object, "/spec/template/spec/containers").iter().map(|container| meta::text(container, field)))
+}
+
+fn is_up(status: &Value) -> bool {
+    status.get("ready") == Some(&Value::Bool(true)) && status.pointer("/state/running").is_some()
+}
+
+/// The phase, or what keeps the pod from it.
+fn pod_status(pod: &Value) -> String {
+    let (phase, reason) = (meta::text(pod, "/status/phase"), meta::text(pod, "/status/reason"));
+    let mut shown = if reason.is_empty() { phase } else { reason }.to_owned();
+    let statuses = list(pod, "/status/containerStatuses");
+    for status in statuses.iter().rev() {
+        let (waits, ended) = (meta::text(status, "/state/waiting/reason"), status.pointer("/state/terminated"));
+        if !waits.is_empty() {
+            shown = waits.to_owned();
+        } else if let Some(ended) = ended {
+            let why = meta::text(ended, "/reason");
+            shown = if why.is_empty() { format!("ExitCode:{}", count(ended, "/exitCode")) } else { why.to_owned() };
+        }
+    }
+    if shown == "Completed" && statuses.iter().any(is_up) {
+        shown = "Running".to_owned();
+    }
+    if meta::deleting(pod) && !matches!(phase, "Failed" | "Succeeded") {
+        shown = "Terminating".to_owned();
+    }
+    shown
+}
+
+/// How often containers were started again, and when last.
+fn restarts(pod: &Value, now: Timestamp) -> String {
+    let statuses = list(pod, "/status/containerStatuses");
+    let total: i64 = statuses.iter().filter_map(|status| status.get("restartCount")?.as_i64()).sum();
+    let ends = statuses.iter().map(|status| meta::text(status, "/lastState/terminated/finishedAt"));
+    match ends.filter_map(|end| end.parse::<Timestamp>().ok()).max() {
+        Some(last) if total > 0 => format!("{total} ({} ago)", age(last, now)),
+        _ => total.to_string(),
+    }
+}
+
+fn node_status(node: &Value) -> String {
+    let ready = list(node, "/status/conditions").iter().find(|it| meta::text(it, "/type") == "Ready");
+    let mut shown = match ready.map(|ready| meta::text(ready, "/status")) {
+        Some("True") => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    if node.pointer("/spec/unschedulable") == Some(&Value::Bool(true)) {
+        shown.push_str(",SchedulingDisabled");
+    }
+    shown
+}
+
+fn external_addresses(service: &Value) -> Value {
+    let given = list(service, "/spec/externalIPs").iter().filter_map(Value::as_str);
+    match meta::text(service, "/spec/type") {
+        "ExternalName" => json!(meta::text(service, "/spec/externalName")),
+        "LoadBalancer" => {
+            let ingress = list(service, "/status/loadBalancer/ingress").iter();
+            let balanced = ingress.map(|it| match meta::text(it, "/ip") {
+                "" => meta::text(it, "/hostname"),
+                ip => ip,
+            });
+            let all: Vec<_> = balanced.chain(given).collect();
+            if all.is_empty() { json!("<pending>") } else { json!(all.join(",")) }
+        }
+        _ => listed(given),
+    }
+}
+
+/// What is measured and what is wanted, per metric of an autoscaler: `cpu: 50%/80%`.
+fn targets(autoscaler: &Value) -> String {
+    let measured = list(autoscaler, "/status/currentMetrics");
+    let shown = list(autoscaler, "/spec/metrics").iter().enumerate().map(|(at, metric)| {
+        let kind = meta::text(metric, "/type");
+        let mut field = kind.to_owned();
+        if let Some(first) = field.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        let current = measured.get(at).and_then(|it| it.pointer(&format!("/{field}/current")));
+        let wanted = metric.pointer(&format!("/{field}/target"));
+        let (Some(now), Some(wanted)) = (amount(current), amount(wanted)) else {
+            return format!("<unknown>/{}", amount(wanted).unwrap_or_else(|| "<auto>".to_owned()));
+        };
+        format!("{now}/{wanted}")
+    });
+    let names = list(autoscaler, "/spec/metrics").iter().map(|metric| meta::text(metric, "/resource/name"));
+    let shown: Vec<_> = names
+        .zip(shown)
+        .map(|(name, shown)| if name.is_empty() { shown } else { format!("{name}: {shown}") })
+        .collect();
+    or_none(&shown.join(", ")).to_owned()
+}
+
+/// A metric's value: a share of the request, or a quantity.
+fn amount(metric: Option<&Value>) -> Option<String> {
+    let metric = metric?;
+    if let Some(share) = metric.get("averageUtilization").and_then(Value::as_i64) {
+        return Some(format!("{share}%"));
+    }
+    ["averageValue", "value"].iter().find_map(|field| Some(metric.get(field)?.as_str()?.to_owned()))
+}
