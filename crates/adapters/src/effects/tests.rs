@@ -181,10 +181,14 @@ fn a_promotion_that_was_abandoned_half_way_leaves_no_mix() {
     let (abandoned, id) = (ship.revision(), ship.id());
     ship.make(&Effect::StorePrevious(abandoned.clone()));
     let (_, promotion) = ship.plan(&Effect::Promote { revision: abandoned.clone(), id });
+    let intact = |ship: &Ship, revision: &Revision| previous::is_intact(&ship.canary, &ship.server.world(), revision);
+    assert!(intact(&ship, &abandoned));
     ship.server.obey(&promotion.unwrap()[0]);
+    assert!(!intact(&ship, &abandoned), "its template is the old one, a config is new");
     // The target moves on; the primary's template never came to the abandoned one.
     ship.change(CONFIG_MAP, "settings", |settings| settings["data"]["color"] = "green".into());
-    assert_eq!(ship.make(&Effect::RestorePrevious(abandoned)), (1, 1));
+    assert_eq!(ship.make(&Effect::RestorePrevious(abandoned.clone())), (1, 1));
+    assert!(intact(&ship, &abandoned));
     assert_eq!(ship.server.get(CONFIG_MAP, "settings-primary")["data"]["color"], "red");
     assert_eq!(ship.server.get(DEPLOYMENT, "podinfo-primary")["spec"], before);
     let next = ship.revision();

@@ -239,6 +239,14 @@ pub fn is_stored(canary: &Canary, world: &dyn World, incoming: &Revision) -> boo
     })
 }
 
+/// Whether the primary is just what was stored before it became this revision: not changed yet, or completely restored.
+pub fn is_intact(canary: &Canary, world: &dyn World, incoming: &Revision) -> bool {
+    let Some(store) = store_for(canary, world, incoming) else { return false };
+    let primary = world.get(DEPLOYMENT, canary.namespace(), &canary.primary_workload());
+    primary.is_some_and(|primary| restored_spec(&primary, &store).is_none())
+        && restoring(canary, world, &store).next().is_none()
+}
+
 /// What [`restore`] needs in full: the stored configs that differ from what the primary has now.
 pub(crate) fn restore_needs(canary: &Canary, world: &dyn World, incoming: &Revision) -> Vec<ObjectRef> {
     let Some(store) = store_for(canary, world, incoming) else { return Vec::new() };
@@ -288,12 +296,17 @@ pub(crate) fn restore(
         changes.push(recreate(canary, &store));
         return Ok(changes);
     };
-    let mut patch = Patch::of(DEPLOYMENT, &primary);
+    changes.extend(restored_spec(&primary, &store));
+    Ok(changes)
+}
+
+/// The change that gives a primary its stored template back; nothing when it has it.
+fn restored_spec(primary: &Value, store: &Value) -> Option<Change> {
+    let mut patch = Patch::of(DEPLOYMENT, primary);
     for field in restored() {
         patch.set_or_unset(&format!("/spec/{field}"), store.pointer(&format!("/data/spec/{field}")));
     }
-    changes.extend(patch.finish());
-    Ok(changes)
+    patch.finish()
 }
 
 /// The stored primary as a new object.
