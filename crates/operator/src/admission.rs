@@ -1,33 +1,16 @@
 //! Whether a canary can be served in this cluster, beyond what its spec alone can say.
 //!
-//! Field errors with a path, like those of the spec: the same condition and the same Event tell about both.
+//! Field errors with a path, like those of the spec: the same condition and the same Event tell about both. What a spec
+//! may refer to is checked with the spec.
 
 use seaway_adapters::change::Kind;
 use seaway_adapters::kinds::{ALERT_PROVIDER, METRIC_TEMPLATE};
 use seaway_adapters::world::World;
 use seaway_api::canary::NamespacedRef;
 use seaway_api::{Canary, FieldError};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::cache::Presence;
-
-/// The installation's own limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Admission {
-    /// Refuse references to objects of other namespaces.
-    pub(crate) no_cross_namespace_refs: bool,
-}
-
-impl Admission {
-    /// What stands against `canary`. `rivals` are all canaries of its target, itself among them.
-    pub(crate) fn check(self, canary: &Canary, rivals: &[Value]) -> Vec<FieldError> {
-        let mut errors: Vec<FieldError> = rivalry(canary, rivals).into_iter().collect();
-        if self.no_cross_namespace_refs {
-            errors.extend(foreign_references(canary));
-        }
-        errors
-    }
-}
 
 /// A kind the router needs is not in the cluster.
 pub(crate) fn registered(kind: Kind, presence: Presence) -> Option<FieldError> {
@@ -40,8 +23,9 @@ pub(crate) fn registered(kind: Kind, presence: Presence) -> Option<FieldError> {
     })
 }
 
-/// Of several canaries with one target the oldest goes on; at the same age the first by name.
-fn rivalry(canary: &Canary, rivals: &[Value]) -> Option<FieldError> {
+/// Of several canaries with one target the oldest goes on; at the same age the first by name. `rivals` are all of them,
+/// `canary` itself among them.
+pub(crate) fn rivalry(canary: &Canary, rivals: &[Value]) -> Option<FieldError> {
     let text =
         |rival: &Value, pointer: &str| rival.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     // Times are RFC 3339 in UTC with whole seconds, so their text sorts as they do.
@@ -52,6 +36,27 @@ fn rivalry(canary: &Canary, rivals: &[Value]) -> Option<FieldError> {
         let problem = format!("{target} is already the target of canary {first}");
         FieldError::new("spec.targetRef.name", problem, format!("delete this canary or {first}"))
     })
+}
+
+/// What is left of a stored Canary when everything that only a rollout needs is taken away: enough to find what was made
+/// for it, and hardly anything that can be invalid.
+pub(crate) fn remains(stored: &Value) -> Value {
+    let kept = |from: &Value, keys: &[&str]| -> Map<String, Value> {
+        let written = |key: &str| from.get(key).filter(|value| !value.is_null()).cloned();
+        keys.iter().filter_map(|key| Some(((*key).to_owned(), written(key)?))).collect()
+    };
+    let none = Value::Null;
+    let old = stored.get("spec").unwrap_or(&none);
+    let mut spec = kept(old, &["provider", "targetRef", "revertOnDeletion"]);
+    // Names are all that matters of the Service; the rest only has to be there.
+    let mut service = kept(old.get("service").unwrap_or(&none), &["name"]);
+    service.insert("port".into(), json!(80));
+    service.insert("gatewayRefs".into(), json!([{ "name": "any" }]));
+    spec.insert("service".into(), service.into());
+    spec.insert("skipAnalysis".into(), json!(true));
+    let mut remains = kept(stored, &["apiVersion", "kind", "metadata", "status"]);
+    remains.insert("spec".into(), spec.into());
+    remains.into()
 }
 
 /// Objects the spec refers to that do not exist (yet). Only a warning: they may come, and checks without them never pass.
@@ -75,37 +80,10 @@ pub(crate) fn missing(canary: &Canary, world: &dyn World) -> Vec<FieldError> {
     metrics.chain(alerts).collect()
 }
 
-fn foreign_references(canary: &Canary) -> Vec<FieldError> {
-    let own = canary.namespace();
-    let refused = |path: String, what: &str, name: &str, namespace: &str| {
-        (namespace != own).then(|| {
-            let problem = format!("can't access {what} {name}.{namespace}, cross-namespace references are blocked");
-            FieldError::new(path, problem, "")
-        })
-    };
-    let mut errors = Vec::new();
-    if let Some(upstream) = canary.spec.upstream_ref.as_ref().filter(|upstream| !upstream.namespace.is_empty()) {
-        errors.extend(refused("spec.upstreamRef".into(), "gloo upstream", &upstream.name, &upstream.namespace));
-    }
-    let Some(analysis) = canary.spec.analysis() else { return errors };
-    let reference = |path: String, what: &str, reference: &NamespacedRef| {
-        refused(path, what, &reference.name, reference.namespace_or(own))
-    };
-    for (index, metric) in analysis.metrics.iter().enumerate() {
-        let path = format!("spec.analysis.metrics[{index}].templateRef");
-        errors.extend(metric.template_ref.as_ref().and_then(|found| reference(path, "metric template", found)));
-    }
-    for (index, alert) in analysis.alerts.iter().enumerate() {
-        let path = format!("spec.analysis.alerts[{index}].providerRef");
-        errors.extend(reference(path, "alert provider", &alert.provider_ref));
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use seaway_adapters::world::Objects;
-    use serde_json::json;
+    use seaway_core::plan::{Plan, Settings};
 
     use super::*;
 
@@ -115,17 +93,33 @@ mod tests {
 
     #[test]
     fn the_older_of_two_canaries_on_one_target_goes_on() {
-        let admission = Admission::default();
         let canary = Canary::test();
         let itself = rival("podinfo", "2024-01-01T00:00:05Z");
-        assert!(admission.check(&canary, std::slice::from_ref(&itself)).is_empty());
+        assert!(rivalry(&canary, std::slice::from_ref(&itself)).is_none());
         let younger = rival("a", "2024-01-01T00:00:06Z");
-        assert!(admission.check(&canary, &[younger, itself.clone()]).is_empty());
+        assert!(rivalry(&canary, &[younger, itself.clone()]).is_none());
         let older = rival("z", "2024-01-01T00:00:04Z");
-        let errors = admission.check(&canary, &[older, itself.clone()]);
-        assert_eq!(errors[0].problem, "podinfo is already the target of canary z");
+        let error = rivalry(&canary, &[older, itself.clone()]).unwrap();
+        assert_eq!(error.problem, "podinfo is already the target of canary z");
         let same_age = rival("a", "2024-01-01T00:00:05Z");
-        assert_eq!(admission.check(&canary, &[same_age, itself]).len(), 1, "the first by name");
+        assert!(rivalry(&canary, &[same_age, itself]).is_some(), "the first by name");
+    }
+
+    #[test]
+    fn a_spoilt_spec_still_says_what_to_put_back() {
+        let mut stored = serde_json::to_value(Canary::test()).unwrap();
+        let whole = Plan::new(&Canary::test(), &Settings::default()).unwrap();
+        stored["spec"]["service"] = json!({ "name": stored["spec"]["service"]["name"], "port": "http", "retries": 7 });
+        stored["spec"]["analysis"] = json!({ "threshold": 1.5 });
+        stored["spec"]["revertOnDeletion"] = json!(true);
+        assert!(seaway_api::canary::parse(stored.clone()).is_err());
+        let canary = seaway_api::canary::parse(remains(&stored)).unwrap();
+        let plan = Plan::new(&canary, &Settings::default()).unwrap();
+        assert_eq!(
+            (plan.uid, plan.apex, plan.target, plan.primary),
+            (whole.uid, whole.apex, whole.target, whole.primary)
+        );
+        assert!(plan.revert_on_deletion);
     }
 
     #[test]
@@ -140,20 +134,5 @@ mod tests {
         assert_eq!(warnings[0].problem, "MetricTemplate latency.test does not exist");
         world.insert(json!({ "kind": "MetricTemplate", "metadata": { "name": "latency", "namespace": "test" } }));
         assert!(missing(&canary, &world).is_empty());
-    }
-
-    #[test]
-    fn references_to_other_namespaces_can_be_refused() {
-        let mut canary = Canary::test();
-        let analysis = canary.spec.analysis.as_mut().unwrap();
-        analysis.metrics[0].template_ref =
-            Some(NamespacedRef { name: "error-rate".into(), namespace: "istio-system".into() });
-        assert!(Admission::default().check(&canary, &[]).is_empty());
-        let errors = Admission { no_cross_namespace_refs: true }.check(&canary, &[]);
-        assert_eq!(errors[0].path, "spec.analysis.metrics[0].templateRef");
-        assert_eq!(
-            errors[0].problem,
-            "can't access metric template error-rate.istio-system, cross-namespace references are blocked"
-        );
     }
 }

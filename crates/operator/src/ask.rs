@@ -17,7 +17,6 @@ use seaway_core::plan::{Check, Hook, Plan, Source};
 use seaway_core::question::{Answer, Question, QuestionKey, Subject};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::key::CanaryKey;
 use crate::memory::Memory;
@@ -28,6 +27,8 @@ use crate::telemetry::Telemetry;
 pub(crate) struct Answered {
     /// Whose question it was.
     pub(crate) canary: CanaryKey,
+    /// Which asking of it.
+    pub(crate) number: u64,
     /// Which question.
     pub(crate) question: QuestionKey,
     /// What came back.
@@ -79,7 +80,7 @@ impl Asker {
         let (http, requests, permits) = (self.http.clone(), self.requests.clone(), self.permits.clone());
         let (answers, telemetry) = (self.answers.clone(), self.telemetry.clone());
         let canary = CanaryKey::new(canary.namespace(), canary.name());
-        let question = key.clone();
+        let (question, number) = (key.clone(), memory.next_ask());
         let task = tokio::spawn(async move {
             // The semaphore is never closed; without a permit the question is still asked.
             let _permit = permits.acquire().await;
@@ -88,9 +89,9 @@ impl Asker {
                 telemetry.measured(canary, &check.name, exported(check, *value));
             }
             tracing::debug!(canary = %canary, question = ?question.subject, ?answer, "answered");
-            let _ = answers.send(Answered { canary, question, answer });
+            let _ = answers.send(Answered { canary, number, question, answer });
         });
-        memory.asked.insert(key.clone(), AbortOnDropHandle::new(task));
+        memory.asking(key.clone(), number, task);
     }
 }
 

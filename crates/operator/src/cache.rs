@@ -20,7 +20,6 @@ use seaway_adapters::kinds::{CANARY, CONFIG_MAP, SECRET};
 use seaway_adapters::targets::config;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use view::View;
 
@@ -29,9 +28,17 @@ use crate::key::CanaryKey;
 /// Everything watched, shared by the watches, the rounds and the health page.
 pub(crate) struct Cache {
     state: Mutex<State>,
-    wakes: UnboundedSender<CanaryKey>,
+    wakes: Wakes,
     /// Told whenever something became known of a kind as a whole.
     progress: Notify,
+}
+
+/// Whom changes concern, each once however often, until somebody takes them. Before anybody listens nothing is kept: a
+/// standby sees changes for months and starts with every canary.
+#[derive(Default)]
+struct Wakes {
+    keys: Mutex<Option<BTreeSet<CanaryKey>>>,
+    more: Notify,
 }
 
 #[derive(Default)]
@@ -104,9 +111,26 @@ impl Version {
 }
 
 impl Cache {
-    /// An empty cache that reports whom a change concerns to `wakes`.
-    pub(crate) fn new(wakes: UnboundedSender<CanaryKey>) -> Self {
-        Self { state: Mutex::default(), wakes, progress: Notify::new() }
+    /// An empty cache.
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), wakes: Wakes::default(), progress: Notify::new() }
+    }
+
+    /// From now on it is remembered whom changes concern, see [`Cache::woken`].
+    pub(crate) fn listen(&self) {
+        self.wakes.lock().get_or_insert_default();
+    }
+
+    /// Everyone whom a change concerns since the last call; waits for the first.
+    pub(crate) async fn woken(&self) -> BTreeSet<CanaryKey> {
+        loop {
+            let keys = self.wakes.lock().as_mut().map(std::mem::take).unwrap_or_default();
+            if !keys.is_empty() {
+                return keys;
+            }
+            // One that comes between the two lines is kept for the next who waits.
+            self.wakes.more.notified().await;
+        }
     }
 
     /// A new list of `kind` begins.
@@ -312,13 +336,21 @@ impl Cache {
     }
 
     fn send(&self, key: CanaryKey) {
-        // Nobody listens any more once the operator stops; then nobody needs to be woken either.
-        let _ = self.wakes.send(key);
+        if let Some(keys) = self.wakes.lock().as_mut() {
+            keys.insert(key);
+            self.wakes.more.notify_one();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code under this lock panics half way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wakes {
+    fn lock(&self) -> MutexGuard<'_, Option<BTreeSet<CanaryKey>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,8 @@
 //! is handed in, so that the same code runs on the wall clock and on a simulated one. Limits on a single request are
 //! the exception: they guard against a real connection and stay real.
 
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -13,6 +14,11 @@ use jiff::Timestamp;
 pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Timestamp;
+    /// Time passed since a fixed moment; never goes back and never jumps. Its default is right for a clock that nobody can
+    /// set, as simulated ones are.
+    fn elapsed(&self) -> Duration {
+        Duration::try_from(self.now().duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
+    }
     /// Completes after `duration` of this clock's time.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
@@ -24,6 +30,11 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

@@ -1,14 +1,14 @@
 //! Who acts: one leader, chosen by a Lease.
 //!
 //! The Lease has Flagger's name, so that a Flagger and a Seaway in one cluster never act at once. A candidate takes a
-//! Lease that is free, or whose holder has not renewed it for its whole duration as seen by the candidate's own clock
-//! (the holder's clock may be wrong). A leader renews often and gives up long before anyone else may take over; from
-//! that moment its [`Fence`] refuses every write, also for rounds that are under way or were asleep.
+//! Lease that is free, or that it has not seen change for its whole duration: the holder's clock may be wrong and our own
+//! may be set at any time, so only time that passed here counts. A leader renews often and gives up long before anyone else
+//! may take over; from that moment its [`Fence`] refuses every write, also for rounds that are under way or were asleep,
+//! and never opens again.
 //!
 //! The preconditions of each write are the second line of defence; they are not made here.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -34,36 +34,85 @@ pub struct LeaseConfig {
     pub duration: Duration,
     /// A leader that could not renew for this long stops acting.
     pub renew_deadline: Duration,
-    /// Pause between two attempts to take or renew it.
+    /// Pause between two attempts to take or renew it; half of it after a renewal that failed.
     pub retry: Duration,
 }
 
 /// Whether writes are allowed now; shared by everyone who writes.
 #[derive(Clone, Debug)]
-pub(crate) struct Fence(Arc<AtomicI64>);
+pub(crate) struct Fence(Arc<Mutex<Gap>>);
+
+/// How long a [`Fence`] is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    Always,
+    Never,
+    Until(Moment),
+}
+
+/// One moment by both ways of telling time. Passed time stands still while a computer sleeps, a date can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment {
+    date: Timestamp,
+    elapsed: Duration,
+}
+
+impl Moment {
+    fn now(clock: &dyn Clock) -> Self {
+        Self { date: clock.now(), elapsed: clock.elapsed() }
+    }
+
+    fn after(self, duration: Duration) -> Self {
+        Self { date: later(self.date, duration), elapsed: self.elapsed.saturating_add(duration) }
+    }
+}
 
 impl Fence {
     /// A fence that is always open: no election.
     pub(crate) fn open() -> Self {
-        Self(Arc::new(AtomicI64::new(i64::MAX)))
+        Self(Arc::new(Mutex::new(Gap::Always)))
     }
 
     /// A fence that opens when leadership is won.
     pub(crate) fn closed() -> Self {
-        Self(Arc::new(AtomicI64::new(i64::MIN)))
+        Self(Arc::new(Mutex::new(Gap::Never)))
     }
 
-    /// Whether a write may be sent at `now`.
-    pub(crate) fn allows(&self, now: Timestamp) -> bool {
-        now.as_millisecond() < self.0.load(Ordering::Acquire)
+    /// Whether a write may be sent now. In doubt it may not: one of the two times that has come is enough.
+    pub(crate) fn allows(&self, clock: &dyn Clock) -> bool {
+        self.gap().allows(clock)
     }
 
-    fn open_until(&self, until: Timestamp) {
-        self.0.store(until.as_millisecond(), Ordering::Release);
+    fn open_until(&self, until: Moment) {
+        *self.gap() = Gap::Until(until);
+    }
+
+    /// Stays open for longer, unless it has closed meanwhile. Returns whether it is open.
+    fn extend(&self, until: Moment, clock: &dyn Clock) -> bool {
+        let mut gap = self.gap();
+        *gap = if gap.allows(clock) { Gap::Until(until) } else { Gap::Never };
+        *gap != Gap::Never
     }
 
     fn close(&self) {
-        self.0.store(i64::MIN, Ordering::Release);
+        *self.gap() = Gap::Never;
+    }
+
+    fn gap(&self) -> MutexGuard<'_, Gap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gap {
+    fn allows(self, clock: &dyn Clock) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Until(until) => {
+                let now = Moment::now(clock);
+                now.date < until.date && now.elapsed < until.elapsed
+            }
+        }
     }
 }
 
@@ -73,14 +122,15 @@ pub(crate) struct Elector {
     requests: Requests,
     clock: Arc<dyn Clock>,
     fence: Fence,
-    /// The Lease as last seen, and when it was first seen like that.
-    seen: Option<(Value, Timestamp)>,
+    /// The Lease as last seen, and when (in passed time) it was first seen like that.
+    seen: Option<(Value, Duration)>,
 }
 
 /// How an attempt on the Lease ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Attempt {
-    Ours,
+    /// Ours until then.
+    Ours(Moment),
     Taken(String),
     Failed,
 }
@@ -96,7 +146,8 @@ impl Elector {
         let mut known = String::new();
         loop {
             match self.attempt().await {
-                Attempt::Ours => {
+                Attempt::Ours(until) => {
+                    self.fence.open_until(until);
                     tracing::info!(identity = self.config.identity, "became the leader");
                     return true;
                 }
@@ -115,13 +166,25 @@ impl Elector {
 
     /// Renews until leadership is lost; from then on the fence is closed.
     pub(crate) async fn hold(&mut self) {
+        let mut pause = self.config.retry;
         loop {
-            self.clock.sleep(self.config.retry).await;
-            if let Attempt::Taken(holder) = self.attempt().await {
-                tracing::error!(holder, "another one took the lease");
-                self.fence.close();
-            }
-            if !self.fence.allows(self.clock.now()) {
+            self.clock.sleep(pause).await;
+            let held = self.fence.allows(&*self.clock)
+                && match self.attempt().await {
+                    Attempt::Ours(until) => {
+                        pause = self.config.retry;
+                        self.fence.extend(until, &*self.clock)
+                    }
+                    Attempt::Taken(holder) => {
+                        tracing::error!(holder, "another one took the lease");
+                        false
+                    }
+                    Attempt::Failed => {
+                        pause = self.config.retry / 2;
+                        self.fence.allows(&*self.clock)
+                    }
+                };
+            if !held {
                 self.fence.close();
                 return;
             }
@@ -130,21 +193,20 @@ impl Elector {
 
     /// One attempt to take the Lease or to renew it.
     async fn attempt(&mut self) -> Attempt {
-        let began = self.clock.now();
+        let began = Moment::now(&*self.clock);
         let attempt = match self.requests.get(&self.object()).await {
-            Ok(None) => self.requests.create(&self.object(), &self.record(None, began)).await.map(Some),
-            Ok(Some(lease)) => match self.holder_in_the_way(&lease, began) {
+            Ok(None) => self.requests.create(&self.object(), &self.record(None, began.date)).await.map(Some),
+            Ok(Some(lease)) => match self.holder_in_the_way(&lease, began.elapsed) {
                 Some(holder) => return Attempt::Taken(holder),
-                None => self.requests.replace(&self.object(), &self.record(Some(&lease), began)).await.map(Some),
+                None => self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some),
             },
             Err(error) => Err(error),
         };
         match attempt {
             Ok(lease) => {
-                self.seen = lease.map(|lease| (lease, began));
+                self.seen = lease.map(|lease| (lease, began.elapsed));
                 // Counted from before the request, so that the server can only have seen the renewal later than that.
-                self.fence.open_until(later(began, self.config.renew_deadline));
-                Attempt::Ours
+                Attempt::Ours(began.after(self.config.renew_deadline))
             }
             Err(error) => {
                 // Losing a race is no trouble: the next attempt sees who won.
@@ -157,7 +219,7 @@ impl Elector {
     }
 
     /// Who holds `lease` and may not be pushed aside yet.
-    fn holder_in_the_way(&mut self, lease: &Value, now: Timestamp) -> Option<String> {
+    fn holder_in_the_way(&mut self, lease: &Value, now: Duration) -> Option<String> {
         let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
         if holder.is_empty() || holder == self.config.identity {
             return None;
@@ -169,7 +231,7 @@ impl Elector {
         self.seen = Some((lease.clone(), since));
         let duration = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
         let duration = duration.map_or(self.config.duration, Duration::from_secs);
-        (later(since, duration) > now).then(|| holder.to_owned())
+        (now < since.saturating_add(duration)).then(|| holder.to_owned())
     }
 
     /// The Lease as we write it. Taken over from the stored one: everything we do not set, and the resourceVersion.

@@ -6,26 +6,42 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use seaway_adapters::world::Fetched;
-use seaway_core::question::{Answer, QuestionKey};
+use seaway_api::canary::{CanaryStatus, Phase};
+use seaway_api::{Canary, FieldError};
+use seaway_core::plan::{Plan, Settings};
+use seaway_core::question::{Answer, QuestionKey, Subject};
+use seaway_core::status::ROLLING_BACK;
+use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::ask::Answered;
 use crate::key::CanaryKey;
 
 /// Texts said that are remembered per canary, by hash: thousands of canaries must not cost megabytes of texts.
 const SAID: usize = 128;
+
+/// Copies of configs are kept for this long at most, in a promotion that does not end too.
+const COPIES_STAY: Duration = Duration::from_secs(600);
 
 /// What is remembered of one canary.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// Uid of the Canary all of it is about.
     uid: String,
+    /// The generation of the spec that was looked at last, and what came of it.
+    judged: Option<(i64, Judged)>,
+    /// The last plan there was. Questions point into it.
+    plan: Option<Arc<Plan>>,
     /// Answers that came back.
     pub(crate) answers: BTreeMap<QuestionKey, Answer>,
-    /// Questions under way; dropping one stops it.
-    pub(crate) asked: BTreeMap<QuestionKey, AbortOnDropHandle<()>>,
+    /// Questions under way.
+    pub(crate) asked: BTreeMap<QuestionKey, Asking>,
+    /// Questions asked so far.
+    asks: u64,
     /// When the first question of the present tick was asked.
     pub(crate) tick_began: Option<Timestamp>,
     /// Failed rounds in a row.
@@ -36,12 +52,85 @@ pub(crate) struct Memory {
     pub(crate) complaint: Option<String>,
     /// The route's generation that the data plane has taken up, and since when.
     settled: Option<(i64, Timestamp)>,
-    /// Copies of configs that were written in this promotion. Never shown, never logged.
-    pub(crate) copied: Fetched,
+    copies: Copies,
     said: VecDeque<u64>,
 }
 
+/// The plan of a spec, or every reason why there is none.
+type Judged = Result<Arc<Plan>, Vec<FieldError>>;
+
+/// A question under way; dropping it stops it.
+pub(crate) struct Asking {
+    number: u64,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// Primary copies of configs as they were written last: what the next store of the primary would otherwise read back.
+/// They hold what Secrets hold, so they are kept for one promotion and not for long. Never shown, never logged.
+#[derive(Default)]
+struct Copies {
+    objects: Fetched,
+    /// When the first of them was kept, in passed time.
+    since: Option<Duration>,
+}
+
 impl Memory {
+    /// The plan of `canary`, made once per generation of its spec. Answers to questions that the new plan does not ask in
+    /// the same words are dropped: nobody was asked what it asks.
+    pub(crate) fn plan(&mut self, canary: &Canary, settings: &Settings) -> Judged {
+        let generation = canary.metadata.generation;
+        if let Some((known, result)) = &self.judged
+            && Some(*known) == generation
+        {
+            return result.clone();
+        }
+        let result = Plan::new(canary, settings).map(Arc::new);
+        self.judged = generation.map(|generation| (generation, result.clone()));
+        if let Ok(plan) = &result {
+            let before = self.plan.replace(plan.clone());
+            let stays =
+                |key: &QuestionKey| before.as_ref().is_none_or(|before| asks_the_same(before, plan, &key.subject));
+            self.answers.retain(|key, _| stays(key));
+            self.asked.retain(|key, _| stays(key));
+        }
+        result
+    }
+
+    /// The number the next question goes by: its answer must name it.
+    pub(crate) fn next_ask(&mut self) -> u64 {
+        self.asks += 1;
+        self.asks
+    }
+
+    /// The question `number` is asked by `task`.
+    pub(crate) fn asking(&mut self, key: QuestionKey, number: u64, task: JoinHandle<()>) {
+        self.asked.insert(key, Asking { number, _task: AbortOnDropHandle::new(task) });
+    }
+
+    /// Hands out the copies that were kept.
+    pub(crate) fn take_copies(&mut self) -> Fetched {
+        std::mem::take(&mut self.copies.objects)
+    }
+
+    /// Keeps `objects` if `status` says that they are soon needed again, and they are not too old. Returns how long they
+    /// may stay; the one who keeps them must come back by then.
+    pub(crate) fn keep_copies(&mut self, objects: Fetched, status: &CanaryStatus, now: Duration) -> Option<Duration> {
+        let copying = matches!(status.phase, Phase::Initializing | Phase::Promoting | Phase::Finalising)
+            && !status.is_true(ROLLING_BACK);
+        let since = self.copies.since.filter(|_| copying);
+        self.copies = Copies { objects: Fetched::new(), since };
+        if !copying || objects.is_empty() {
+            return None;
+        }
+        // Those written later in the same promotion do not begin a new time.
+        let since = *self.copies.since.get_or_insert(now);
+        let left = since.saturating_add(COPIES_STAY).checked_sub(now).filter(|left| !left.is_zero());
+        if left.is_some() {
+            self.copies.objects = objects;
+        }
+        left
+    }
+
     /// Since when the route is settled, given what a router reads now.
     pub(crate) fn settled_since(&mut self, settled: bool, generation: i64, now: Timestamp) -> Option<Timestamp> {
         self.settled = match self.settled {
@@ -106,11 +195,13 @@ impl Memories {
     }
 
     /// An answer came back; it is kept if somebody still waits for it.
-    pub(crate) fn answered(&self, key: &CanaryKey, question: QuestionKey, answer: Answer) {
+    pub(crate) fn answered(&self, Answered { canary: key, number, question, answer }: Answered) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(memory) = all.get(key) {
+        if let Some(memory) = all.get(&key) {
             let mut memory = lock(memory);
-            if memory.asked.remove(&question).is_some() {
+            // An answer may already be on its way when its question is dropped and another takes its place.
+            if memory.asked.get(&question).is_some_and(|asking| asking.number == number) {
+                memory.asked.remove(&question);
                 memory.answers.insert(question, answer);
             }
         }
@@ -122,6 +213,15 @@ impl Memories {
     }
 }
 
+/// Whether `subject` means the same to both plans.
+fn asks_the_same(before: &Plan, after: &Plan, subject: &Subject) -> bool {
+    match *subject {
+        Subject::Hook(index) => before.hooks.get(index) == after.hooks.get(index),
+        Subject::Metric(index) => before.metrics.get(index) == after.metrics.get(index),
+        Subject::Providers => before.metrics == after.metrics,
+    }
+}
+
 /// The memory behind its lock. A round that panicked may have left it half changed; nothing in it matters for safety.
 pub(crate) fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
@@ -129,7 +229,8 @@ pub(crate) fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
 
 #[cfg(test)]
 mod tests {
-    use seaway_core::question::Subject;
+    use seaway_adapters::change::ObjectRef;
+    use seaway_adapters::kinds::SECRET;
 
     use super::*;
 
@@ -157,17 +258,74 @@ mod tests {
         let memories = Memories::default();
         let key = CanaryKey::new("test", "podinfo");
         let memory = memories.of(&key, "u1");
-        let never = || AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
-        lock(&memory).asked.insert(question("a", 1), never());
-        lock(&memory).asked.insert(question("b", 1), never());
-        memories.answered(&key, question("a", 1), Answer::Yes);
-        memories.answered(&key, question("c", 1), Answer::Yes);
+        let answered = |step: &str, number: u64| {
+            let (canary, question) = (key.clone(), question(step, 1));
+            memories.answered(Answered { canary, number, question, answer: Answer::Yes });
+        };
+        lock(&memory).asking(question("a", 1), 1, tokio::spawn(std::future::pending()));
+        lock(&memory).asking(question("b", 1), 2, tokio::spawn(std::future::pending()));
+        answered("a", 7);
+        assert!(lock(&memory).answers.is_empty(), "the answer to an earlier question of the same key");
+        answered("a", 1);
+        answered("c", 1);
         assert_eq!(lock(&memory).answers.len(), 1);
         lock(&memory).keep_only("b");
-        memories.answered(&key, question("a", 1), Answer::Yes);
+        answered("a", 1);
         assert!(lock(&memory).answers.is_empty() && lock(&memory).asked.len() == 1);
         let reborn = memories.of(&key, "u2");
         assert!(lock(&reborn).asked.is_empty(), "another Canary of the same name");
+    }
+
+    #[test]
+    fn an_answer_counts_for_the_question_that_was_asked() {
+        let (mut memory, settings) = (Memory::default(), Settings::default());
+        let mut canary = Canary::test();
+        canary.metadata.generation = Some(1);
+        memory.plan(&canary, &settings).unwrap();
+        for subject in [Subject::Metric(0), Subject::Metric(1), Subject::Providers] {
+            memory.answers.insert(QuestionKey { subject, ..question("a", 1) }, Answer::Yes);
+        }
+        let subjects = |memory: &Memory| memory.answers.keys().map(|key| key.subject.clone()).collect::<Vec<_>>();
+
+        canary.metadata.generation = Some(2);
+        canary.spec.analysis.as_mut().unwrap().threshold = Some(7);
+        assert_eq!(memory.plan(&canary, &settings).unwrap().threshold, 7);
+        assert_eq!(subjects(&memory).len(), 3, "an edit elsewhere repeats nothing");
+
+        canary.metadata.generation = Some(3);
+        canary.spec.analysis.as_mut().unwrap().metrics[1].interval = "7m".into();
+        memory.plan(&canary, &settings).unwrap();
+        assert_eq!(subjects(&memory), [Subject::Metric(0)]);
+    }
+
+    #[test]
+    fn a_spec_is_read_once_per_generation() {
+        let (mut memory, settings) = (Memory::default(), Settings::default());
+        let mut canary = Canary::test();
+        canary.metadata.generation = Some(1);
+        let first = memory.plan(&canary, &settings).unwrap();
+        assert!(Arc::ptr_eq(&first, &memory.plan(&canary, &settings).unwrap()));
+        canary.metadata.generation = None;
+        assert!(!Arc::ptr_eq(&first, &memory.plan(&canary, &settings).unwrap()), "nothing to go by");
+    }
+
+    #[test]
+    fn copies_of_secrets_stay_for_one_promotion_and_not_for_long() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let object = ObjectRef { kind: SECRET, namespace: "test".into(), name: "credentials-primary".into() };
+        let copies = || Fetched::from([(object.clone(), serde_json::Value::Null)]);
+        let mut memory = Memory::default();
+        let mut status = CanaryStatus { phase: Phase::Promoting, ..CanaryStatus::default() };
+        assert_eq!(memory.keep_copies(copies(), &status, minutes(100)), Some(minutes(10)));
+        let taken = memory.take_copies();
+        assert_eq!(memory.keep_copies(taken, &status, minutes(104)), Some(minutes(6)));
+        assert_eq!(memory.keep_copies(copies(), &status, minutes(110)), None);
+        assert!(memory.take_copies().is_empty(), "the promotion does not end");
+        status.phase = Phase::Succeeded;
+        assert_eq!(memory.keep_copies(copies(), &status, minutes(111)), None);
+        assert!(memory.take_copies().is_empty(), "it has ended");
+        status.phase = Phase::Finalising;
+        assert_eq!(memory.keep_copies(copies(), &status, minutes(112)), Some(minutes(10)), "the next one");
     }
 
     #[test]

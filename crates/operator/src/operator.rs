@@ -22,11 +22,10 @@ use seaway_adapters::targets::Conventions;
 use seaway_core::plan::Settings;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::Admission;
 use crate::announce::Announcer;
 use crate::ask::{Answered, Asker};
 use crate::cache::Cache;
@@ -57,6 +56,9 @@ pub enum OperatorError {
     /// Another one leads now, or nobody could be asked for too long.
     #[error("leadership lost")]
     LeadershipLost,
+    /// A fault of ours in a task that nothing works without.
+    #[error("internal error: {0}")]
+    Panicked(String),
     /// The address for metrics and health is taken or not ours.
     #[error("cannot listen on {address}")]
     Listen {
@@ -102,8 +104,7 @@ impl Operator {
         let _guard = stop.clone().drop_guard();
         let mut tasks = JoinSet::new();
         self.serve(&mut tasks, &stop).await?;
-        let (wakes, woken) = unbounded_channel();
-        let cache = Arc::new(Cache::new(wakes));
+        let cache = Arc::new(Cache::new());
         let watched = self.watched();
         for one in &watched {
             let surroundings = Surroundings {
@@ -118,7 +119,7 @@ impl Operator {
         let kinds: Vec<Kind> = watched.iter().map(|one| one.kind).collect();
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            error = failure(&mut tasks) => return Err(error.into()),
+            error = failure(&mut tasks) => return Err(error),
             () = cache.complete(&kinds) => self.health.synced.store(true, Ordering::Relaxed),
         }
         let fence = if self.config.lease.is_some() { Fence::closed() } else { Fence::open() };
@@ -128,25 +129,25 @@ impl Operator {
         if let Some(elector) = &mut elector {
             let won = tokio::select! {
                 won = elector.acquire(&stop) => won,
-                error = failure(&mut tasks) => return Err(error.into()),
+                error = failure(&mut tasks) => return Err(error),
             };
             if !won {
                 return Ok(());
             }
         }
         self.health.leading.store(true, Ordering::Relaxed);
-        let lead = self.lead(&cache, requests, woken, &stop);
+        let lead = self.lead(&cache, requests, &stop);
         let held = match &mut elector {
             None => tokio::select! {
                 () = lead => true,
-                error = failure(&mut tasks) => return Err(error.into()),
+                error = failure(&mut tasks) => return Err(error),
             },
             Some(elector) => {
                 let held = tokio::select! {
                     // Leaving this block drops the loop and with it every round under way.
                     () = elector.hold() => false,
                     () = lead => true,
-                    error = failure(&mut tasks) => return Err(error.into()),
+                    error = failure(&mut tasks) => return Err(error),
                 };
                 if held {
                     elector.release().await;
@@ -191,13 +192,7 @@ impl Operator {
     }
 
     /// Starts rounds until `stop`, then waits for those in hand.
-    async fn lead(
-        &self,
-        cache: &Arc<Cache>,
-        requests: Requests,
-        mut woken: UnboundedReceiver<CanaryKey>,
-        stop: &CancellationToken,
-    ) {
+    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, stop: &CancellationToken) {
         let (answers, mut answered) = unbounded_channel::<Answered>();
         let config = &self.config;
         let memories = Arc::new(Memories::default());
@@ -209,6 +204,7 @@ impl Operator {
             settings: Settings {
                 provider: config.mesh_provider.clone(),
                 metrics_server: config.metrics_server.clone(),
+                no_cross_namespace_refs: config.no_cross_namespace_refs,
                 ..Settings::default()
             },
             conventions: Conventions {
@@ -216,7 +212,6 @@ impl Operator {
                 include_label_prefixes: config.include_label_prefix.clone(),
                 track_configs: config.config_tracking,
             },
-            admission: Admission { no_cross_namespace_refs: config.no_cross_namespace_refs },
             memories: memories.clone(),
             announcer: Announcer::new(events, self.http.clone(), config.event_webhook.clone()),
             asker: Asker {
@@ -230,6 +225,7 @@ impl Operator {
             seed: config.seed,
         });
         let mut rounds = Rounds::new(reconciler.clone(), config.rounds.max(1));
+        cache.listen();
         let now = self.clock.now();
         cache.canaries().iter().for_each(|key| rounds.queue.wake(key, now));
         loop {
@@ -244,10 +240,15 @@ impl Operator {
                 biased;
                 () = stop.cancelled() => break,
                 Some(finished) = rounds.running.join_next_with_id() => rounds.finished(finished),
-                Some(key) = woken.recv() => rounds.queue.wake(&key, later(self.clock.now(), GATHER)),
-                Some(Answered { canary, question, answer }) = answered.recv() => {
-                    memories.answered(&canary, question, answer);
-                    rounds.queue.wake(&canary, self.clock.now());
+                keys = cache.woken() => {
+                    let at = later(self.clock.now(), GATHER);
+                    for key in &keys {
+                        rounds.queue.wake(key, at);
+                    }
+                }
+                Some(answer) = answered.recv() => {
+                    rounds.queue.wake(&answer.canary, self.clock.now());
+                    memories.answered(answer);
                 }
                 () = timer => {}
             }
@@ -308,12 +309,18 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Completes when a watch finds that it can never work.
-async fn failure(tasks: &mut JoinSet<Result<(), Unregistered>>) -> Unregistered {
+/// Completes when a task the operator cannot do without has ended: a watch found that it can never work, or one of ours
+/// panicked. Without its watch a kind would look unchanged for ever.
+async fn failure(tasks: &mut JoinSet<Result<(), Unregistered>>) -> OperatorError {
     loop {
         match tasks.join_next().await {
-            Some(Ok(Err(error))) => return error,
-            Some(_) => {}
+            Some(Ok(Err(error))) => return error.into(),
+            Some(Err(error)) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    return OperatorError::Panicked(words(&*panic));
+                }
+            }
+            Some(Ok(Ok(()))) => {}
             None => std::future::pending().await,
         }
     }
@@ -358,6 +365,14 @@ mod tests {
         assert!(running.await.unwrap().is_ok());
         let attempts = server.log.lock().unwrap().len();
         assert!(attempts < 10 * 60, "it does not hammer a server in trouble: {attempts}");
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_panics_ends_the_operator() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { Ok(()) });
+        tasks.spawn(async { panic!("at the {}", "disco") });
+        assert!(matches!(failure(&mut tasks).await, OperatorError::Panicked(words) if words == "at the disco"));
     }
 
     #[test]

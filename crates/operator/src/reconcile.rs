@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
 use seaway_adapters::targets::Conventions;
-use seaway_adapters::world::{Fetched, World};
+use seaway_adapters::world::World;
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
 use seaway_core::effect::{Decision, Effect, Notice};
@@ -24,7 +24,7 @@ use seaway_core::rollout::{decide, step};
 use seaway_core::{invariants, status};
 use serde_json::Value;
 
-use crate::admission::{self, Admission};
+use crate::admission;
 use crate::announce::Announcer;
 use crate::apply::{Hand, Trouble};
 use crate::ask::Asker;
@@ -51,7 +51,6 @@ pub(crate) struct Reconciler {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) conventions: Conventions,
-    pub(crate) admission: Admission,
     pub(crate) memories: Arc<Memories>,
     pub(crate) announcer: Announcer,
     pub(crate) asker: Asker,
@@ -82,12 +81,14 @@ impl Reconciler {
         self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
         let doubtful = lock(&memory).failures >= DOUBT;
         let mut hand = Hand::new(&self.requests, &view, &stored, doubtful);
-        hand.copied = std::mem::take(&mut lock(&memory).copied);
+        hand.copied = lock(&memory).take_copies();
         let result = self.work(key, &stored, &view, &mut hand, &memory).await;
-        lock(&memory).copied = if is_copying(&view) { std::mem::take(&mut hand.copied) } else { Fetched::new() };
-        let next = self.after(key, &stored, result, hand.writes, &memory);
+        let (copied, writes) = (std::mem::take(&mut hand.copied), hand.writes);
+        let status = view.canary().map(|canary| status_of(&canary)).unwrap_or_default();
+        let stay = lock(&memory).keep_copies(copied, &status, self.clock.elapsed());
+        let next = self.after(key, &stored, result, writes, &memory);
         view.finish();
-        next
+        [next, stay.map(|stay| later(self.clock.now(), stay))].into_iter().flatten().min()
     }
 
     /// The round of `key` panicked: a fault of ours, contained to this canary. Returns when to try again.
@@ -126,13 +127,15 @@ impl Reconciler {
         memory: &Mutex<Memory>,
     ) -> Result<Option<Timestamp>, Trouble> {
         let now = self.clock.now();
-        let canary = match seaway_api::canary::parse(Value::clone(stored)) {
-            Ok(canary) => canary,
-            Err(error) => return self.reject(hand, stored, None, &[error], now).await,
-        };
-        let (plan, router) = match self.admit(&canary, view) {
+        let admitted = seaway_api::canary::parse(Value::clone(stored)).map_err(|error| vec![error]);
+        let admitted = admitted.and_then(|canary| self.admit(canary, view, memory));
+        let Admitted { canary, plan, router } = match admitted {
             Ok(admitted) => admitted,
-            Err(errors) => return self.reject(hand, stored, Some(&canary), &errors, now).await,
+            Err(errors) if is_being_deleted(stored) => match self.admit_for_deletion(stored) {
+                Some(admitted) => admitted,
+                None => return self.let_go(hand, stored, &errors, now).await,
+            },
+            Err(errors) => return self.reject(hand, stored, &errors, now).await,
         };
         let status = canary.status_or_default();
         lock(memory).keep_only(&step(&status));
@@ -144,7 +147,7 @@ impl Reconciler {
         let Sight { observed, foreign } = sight;
         if let Some(problem) = foreign.filter(|_| !observed.deleting) {
             let error = FieldError::new("spec.service.name", problem, "");
-            return self.reject(hand, stored, Some(&canary), &[error], now).await;
+            return self.reject(hand, stored, &[error], now).await;
         }
         let decision = decide(now, &plan, &status, &observed);
         if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {
@@ -156,23 +159,38 @@ impl Reconciler {
         result.map(|()| decision.wake)
     }
 
-    /// The plan and router of a canary that can be served, or every reason why it cannot.
-    fn admit(&self, canary: &Canary, view: &View) -> Result<(Plan, &'static dyn Router), Vec<FieldError>> {
-        let mut plan = Plan::new(canary, &self.settings)?;
+    /// What is needed to serve a canary, or every reason why it cannot be served.
+    fn admit(&self, canary: Canary, view: &View, memory: &Mutex<Memory>) -> Result<Admitted, Vec<FieldError>> {
+        let mut plan = lock(memory).plan(&canary, &self.settings)?;
         let Some(router) = routers::find(&plan.provider) else {
             let problem = format!("provider {} is not supported yet", plan.provider);
             return Err(vec![FieldError::new("spec.provider", problem, "use gatewayapi:v1")]);
         };
-        let rivals = self.cache.rivals(&plan.namespace, &plan.target);
-        let mut errors = router.check(canary);
-        errors.extend(self.admission.check(canary, &rivals));
+        let mut errors = router.check(&canary);
+        errors.extend(admission::rivalry(&canary, &self.cache.rivals(&plan.namespace, &plan.target)));
         for kind in router.kinds() {
             // Reading the route also registers the interest, so that the canary is woken when the kind appears.
             view.get(*kind, &plan.namespace, &plan.apex);
             errors.extend(admission::registered(*kind, view.presence(*kind)));
         }
-        plan.warnings.extend(admission::missing(canary, view));
-        if errors.is_empty() { Ok((plan, router)) } else { Err(errors) }
+        let missing = admission::missing(&canary, view);
+        if !missing.is_empty() {
+            Arc::make_mut(&mut plan).warnings.extend(missing);
+        }
+        if errors.is_empty() { Ok(Admitted { canary, plan, router }) } else { Err(errors) }
+    }
+
+    /// What is needed to put things back for a canary that cannot be served as it is written. Names and router are
+    /// enough for that; `None` if even those make no sense, or belong to another canary.
+    fn admit_for_deletion(&self, stored: &Value) -> Option<Admitted> {
+        let remains = admission::remains(stored);
+        let canary = seaway_api::canary::parse(remains).ok()?;
+        let plan = Plan::new(&canary, &self.settings).ok()?;
+        let router = routers::find(&plan.provider)?;
+        let rival = admission::rivalry(&canary, &self.cache.rivals(&plan.namespace, &plan.target));
+        // The object as it is written knows more of the route than its remains, if it can be read at all.
+        let canary = seaway_api::canary::parse(stored.clone()).unwrap_or(canary);
+        rival.is_none().then(|| Admitted { canary, plan: Arc::new(plan), router })
     }
 
     /// Says in the status why the canary cannot be served. Nothing else is written, so everything stays where it is.
@@ -180,20 +198,31 @@ impl Reconciler {
         &self,
         hand: &mut Hand<'_>,
         stored: &Value,
-        canary: Option<&Canary>,
         errors: &[FieldError],
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Trouble> {
-        let parsed = || stored.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
-        let before = canary.map_or_else(|| parsed().unwrap_or_default(), Canary::status_or_default);
-        if canary.is_some_and(Canary::is_being_deleted) && before.phase == Phase::Unset {
-            // Nothing was ever done for it, so there is nothing to put back.
-            return hand.finalizer(false).await.map(|()| None);
-        }
+        let before = status_of(stored);
         let Some(after) = status::rejected(now, &before, errors) else { return Ok(None) };
         hand.store(&before, &after).await?;
-        let reasons: Vec<String> = errors.iter().map(FieldError::sentence).collect();
-        self.announcer.warn(stored, &format!("invalid canary spec: {}", reasons.join("; ")), now);
+        self.announcer.warn(stored, &format!("invalid canary spec: {}", sentences(errors)), now);
+        Ok(None)
+    }
+
+    /// A canary that is being deleted and of which nothing can be understood goes, and people hear what stays behind.
+    async fn let_go(
+        &self,
+        hand: &mut Hand<'_>,
+        stored: &Value,
+        errors: &[FieldError],
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let writes = hand.writes;
+        hand.finalizer(false).await?;
+        // Without a phase nothing was ever done for it, so there is nothing to put back.
+        if hand.writes > writes && status_of(stored).phase != Phase::Unset {
+            let text = format!("deleted without putting anything back, invalid canary spec: {}", sentences(errors));
+            self.announcer.warn(stored, &text, now);
+        }
         Ok(None)
     }
 
@@ -311,7 +340,9 @@ impl Reconciler {
             Trouble::Refused(refusal) if refusal.blame == Blame::User => (pause(60_000, 600), 1),
             Trouble::Refused(_) => (pause(500, 60), PATIENCE),
             Trouble::Api { error, .. } => match error.retry() {
-                Retry::Never => return None,
+                // Whoever leads goes on in a moment; if it is not us, this process ends.
+                Retry::Fenced => (pause(1000, 5), u32::MAX),
+                Retry::Corrected => (pause(5000, 300), 1),
                 Retry::Soon => (pause(200, 30), PATIENCE),
                 Retry::Backoff => (pause(1000, 60).max(error.retry_after.unwrap_or_default()), 1),
             },
@@ -325,8 +356,23 @@ impl Reconciler {
         Some(later(now, pause))
     }
 }
-/// Whether the Canary is in a phase in which configs are copied to its primary.
-fn is_copying(view: &View) -> bool {
-    let phase = view.canary().and_then(|canary| Some(canary.pointer("/status/phase")?.as_str()?.to_owned()));
-    matches!(phase.as_deref(), Some("Initializing" | "Promoting" | "Finalising"))
+
+/// A canary that can be served, with what that takes.
+struct Admitted {
+    canary: Canary,
+    plan: Arc<Plan>,
+    router: &'static dyn Router,
+}
+
+/// The status of a Canary of which maybe nothing else can be read.
+fn status_of(stored: &Value) -> CanaryStatus {
+    stored.get("status").cloned().and_then(|status| serde_json::from_value(status).ok()).unwrap_or_default()
+}
+
+fn is_being_deleted(stored: &Value) -> bool {
+    stored.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+}
+
+fn sentences(errors: &[FieldError]) -> String {
+    errors.iter().map(FieldError::sentence).collect::<Vec<_>>().join("; ")
 }

@@ -19,6 +19,9 @@ use crate::lease::Fence;
 /// One request may take this long; real time, since it guards against a real connection.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+/// A server that asks for more patience than this is asked again all the same.
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
 /// The way to the API server.
 #[derive(Clone)]
 pub(crate) struct Requests {
@@ -37,6 +40,9 @@ pub(crate) struct ApiError {
     pub(crate) reason: String,
     /// The server's text.
     pub(crate) message: String,
+    /// The server named the fields it will not have. A refused precondition of a JSON Patch has the same code and reason,
+    /// but no such list.
+    pub(crate) at_fault: bool,
     /// How long the server asks us to wait.
     pub(crate) retry_after: Option<Duration>,
 }
@@ -48,20 +54,23 @@ pub(crate) enum Retry {
     Soon,
     /// The cluster is in trouble: wait longer every time.
     Backoff,
-    /// We are no longer allowed to act.
-    Never,
+    /// The server understood and will not have such an object; only a change of something else helps.
+    Corrected,
+    /// We are not allowed to act now.
+    Fenced,
 }
 
 impl ApiError {
     fn local(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.to_owned(), message: message.into(), retry_after: None }
+        Self { code, reason: reason.to_owned(), message: message.into(), at_fault: code == 422, retry_after: None }
     }
 
     /// Whether trying again helps, and when.
     pub(crate) fn retry(&self) -> Retry {
         match self.code {
+            422 if self.at_fault => Retry::Corrected,
             404 | 409 | 412 | 422 => Retry::Soon,
-            _ if self.reason == "Fenced" => Retry::Never,
+            _ if self.reason == "Fenced" => Retry::Fenced,
             _ => Retry::Backoff,
         }
     }
@@ -141,7 +150,7 @@ impl Requests {
     }
 
     async fn write(&self, method: Method, uri: &str, media: &str, body: &Value) -> Result<Value, ApiError> {
-        if !self.fence.allows(self.clock.now()) {
+        if !self.fence.allows(&*self.clock) {
             return Err(ApiError::local(0, "Fenced", "no longer the leader"));
         }
         self.request(method, uri, media, Some(body)).await
@@ -188,8 +197,10 @@ fn refusal(status: StatusCode, body: &Value, retry_after: Option<u64>) -> ApiErr
         message if message.is_empty() => format!("status {status}"),
         message => message,
     };
-    let retry_after = retry_after.or(in_body).filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    ApiError { code: status.as_u16(), reason: text("reason"), message, retry_after }
+    let retry_after = retry_after.or(in_body).filter(|seconds| *seconds > 0);
+    let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT));
+    let at_fault = body.pointer("/details/causes").and_then(Value::as_array).is_some_and(|causes| !causes.is_empty());
+    ApiError { code: status.as_u16(), reason: text("reason"), message, at_fault, retry_after }
 }
 
 fn uri(object: &ObjectRef) -> Result<String, ApiError> {
@@ -250,10 +261,15 @@ mod tests {
     fn an_error_knows_whether_trying_again_helps() {
         let error = |code: u16, body: Value| refusal(StatusCode::from_u16(code).unwrap(), &body, None);
         assert_eq!(error(409, json!({ "reason": "AlreadyExists" })).retry(), Retry::Soon);
-        assert_eq!(error(422, json!({})).retry(), Retry::Soon, "a JSON Patch whose test failed");
+        assert_eq!(error(422, json!({ "details": {} })).retry(), Retry::Soon, "a JSON Patch whose test failed");
+        let causes = json!([{ "field": "spec.ports[0].port", "reason": "FieldValueInvalid" }]);
+        assert_eq!(error(422, json!({ "details": { "causes": causes } })).retry(), Retry::Corrected);
+        assert_eq!(uri(&object(SERVICE, "a/b")).unwrap_err().retry(), Retry::Corrected);
         let busy = error(429, json!({ "message": "slow down", "details": { "retryAfterSeconds": 7 } }));
         assert_eq!((busy.retry(), busy.retry_after), (Retry::Backoff, Some(Duration::from_secs(7))));
+        let rude = error(503, json!({ "details": { "retryAfterSeconds": 86_400 } }));
+        assert_eq!(rude.retry_after, Some(LONGEST_WAIT));
         assert_eq!(error(503, Value::Null).message, "status 503 Service Unavailable");
-        assert_eq!(ApiError::local(0, "Fenced", "").retry(), Retry::Never);
+        assert_eq!(ApiError::local(0, "Fenced", "").retry(), Retry::Fenced);
     }
 }

@@ -3,13 +3,13 @@
 use seaway_adapters::kinds::{DEPLOYMENT, SERVICE};
 use seaway_adapters::world::World;
 use serde_json::json;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 
-fn cache() -> (Arc<Cache>, UnboundedReceiver<CanaryKey>) {
-    let (wakes, woken) = unbounded_channel();
-    (Arc::new(Cache::new(wakes)), woken)
+fn cache() -> Arc<Cache> {
+    let cache = Arc::new(Cache::new());
+    cache.listen();
+    cache
 }
 
 fn object(name: &str, version: u64) -> Value {
@@ -30,11 +30,9 @@ fn key(name: &str) -> CanaryKey {
     CanaryKey::new("test", name)
 }
 
-fn woken(channel: &mut UnboundedReceiver<CanaryKey>) -> Vec<String> {
-    let mut names: Vec<_> = std::iter::from_fn(|| channel.try_recv().ok()).map(|key| key.name).collect();
-    names.sort();
-    names.dedup();
-    names
+fn woken(cache: &Cache) -> Vec<String> {
+    let keys = futures::FutureExt::now_or_never(cache.woken()).unwrap_or_default();
+    keys.into_iter().map(|key| key.name).collect()
 }
 
 fn version(cache: &Arc<Cache>, kind: Kind, name: &str) -> Option<Value> {
@@ -46,30 +44,30 @@ fn version(cache: &Arc<Cache>, kind: Kind, name: &str) -> Option<Value> {
 
 #[test]
 fn a_change_wakes_exactly_those_who_read_the_object() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     for (name, reads) in [("a", vec!["podinfo", "shared"]), ("b", vec!["shared"]), ("c", vec!["other"])] {
         let view = cache.view(&key(name));
         assert!(reads.iter().all(|read| view.get(DEPLOYMENT, "test", read).is_none()));
         view.finish();
     }
     cache.applied(DEPLOYMENT, object("podinfo", 1));
-    assert_eq!(woken(&mut channel), ["a"], "also by an object that did not exist when it was read");
+    assert_eq!(woken(&cache), ["a"], "also by an object that did not exist when it was read");
     cache.applied(DEPLOYMENT, object("shared", 2));
-    assert_eq!(woken(&mut channel), ["a", "b"]);
+    assert_eq!(woken(&cache), ["a", "b"]);
     cache.applied(SERVICE, object("shared", 3));
-    assert_eq!(woken(&mut channel), [""; 0], "another kind of the same name");
+    assert_eq!(woken(&cache), [""; 0], "another kind of the same name");
     let view = cache.view(&key("a"));
     view.get(DEPLOYMENT, "test", "podinfo");
     view.finish();
     cache.applied(DEPLOYMENT, object("shared", 4));
-    assert_eq!(woken(&mut channel), ["b"], "a no longer reads it");
+    assert_eq!(woken(&cache), ["b"], "a no longer reads it");
     cache.deleted(DEPLOYMENT, &object("podinfo", 5));
-    assert_eq!(woken(&mut channel), ["a"]);
+    assert_eq!(woken(&cache), ["a"]);
 }
 
 #[test]
 fn older_events_are_ignored_after_our_own_write() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     cache.applied(DEPLOYMENT, object("podinfo", 9));
     let view = cache.view(&key("a"));
     view.get(DEPLOYMENT, "test", "podinfo");
@@ -82,27 +80,27 @@ fn older_events_are_ignored_after_our_own_write() {
     }
     cache.deleted(DEPLOYMENT, &object("podinfo", 11));
     assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(12)));
-    assert_eq!(woken(&mut channel), [""; 0], "nobody is woken by what is already known");
+    assert_eq!(woken(&cache), [""; 0], "nobody is woken by what is already known");
     cache.applied(DEPLOYMENT, object("podinfo", 100));
     assert_eq!(version(&cache, DEPLOYMENT, "podinfo"), Some(json!(100)), "versions are numbers, not text");
-    assert_eq!(woken(&mut channel), ["a"]);
+    assert_eq!(woken(&cache), ["a"]);
 }
 
 #[test]
 fn a_write_wakes_the_others_who_read_the_object() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     let views = [cache.view(&key("a")), cache.view(&key("b"))];
     assert!(views.iter().all(|view| view.get(DEPLOYMENT, "test", "shared").is_none()));
     let [a, b] = views;
     b.finish();
     a.written(&reference(DEPLOYMENT, &object("shared", 0)), object("shared", 1));
     a.finish();
-    assert_eq!(woken(&mut channel), ["b"]);
+    assert_eq!(woken(&cache), ["b"]);
 }
 
 #[test]
 fn a_round_sees_one_world() {
-    let (cache, _channel) = cache();
+    let cache = cache();
     cache.applied(DEPLOYMENT, object("podinfo", 1));
     let view = cache.view(&key("a"));
     assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["spec"]["version"], 1);
@@ -113,7 +111,7 @@ fn a_round_sees_one_world() {
 
 #[test]
 fn a_list_removes_what_it_does_not_name_but_not_what_was_written_meanwhile() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     cache.list_begins(DEPLOYMENT);
     assert_eq!(cache.presence(DEPLOYMENT), Presence::Unknown);
     cache.applied(DEPLOYMENT, object("old", 1));
@@ -131,12 +129,12 @@ fn a_list_removes_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     assert_eq!(version(&cache, DEPLOYMENT, "old"), None);
     assert_eq!(version(&cache, DEPLOYMENT, "kept"), Some(json!(2)));
     assert_eq!(version(&cache, DEPLOYMENT, "new"), Some(json!(7)));
-    assert_eq!(woken(&mut channel), ["a"]);
+    assert_eq!(woken(&cache), ["a"]);
 }
 
 #[test]
 fn what_we_deleted_does_not_come_back_by_a_late_event() {
-    let (cache, _channel) = cache();
+    let cache = cache();
     cache.applied(DEPLOYMENT, object("podinfo", 5));
     let view = cache.view(&key("a"));
     view.removed(&reference(DEPLOYMENT, &object("podinfo", 0)), "uid-podinfo");
@@ -152,14 +150,14 @@ fn what_we_deleted_does_not_come_back_by_a_late_event() {
 
 #[test]
 fn canaries_of_one_target_know_of_each_other() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     cache.applied(CANARY, canary("a", "podinfo", 1));
     cache.applied(CANARY, canary("b", "podinfo", 2));
     cache.applied(CANARY, canary("c", "other", 3));
     assert_eq!(cache.rivals("test", "podinfo").len(), 2);
-    woken(&mut channel);
+    woken(&cache);
     cache.applied(CANARY, canary("b", "other", 4));
-    assert_eq!(woken(&mut channel), ["a", "b", "c"], "the one it leaves, itself, and the one it meets");
+    assert_eq!(woken(&cache), ["a", "b", "c"], "the one it leaves, itself, and the one it meets");
     cache.deleted(CANARY, &canary("b", "other", 5));
     assert_eq!(cache.rivals("test", "other").len(), 1);
     assert_eq!(cache.count("test"), 2);
@@ -167,19 +165,19 @@ fn canaries_of_one_target_know_of_each_other() {
 
 #[test]
 fn a_list_of_a_namespace_is_an_interest_too() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     cache.applied(SERVICE, object("one", 1));
     let view = cache.view(&key("a"));
     assert_eq!(view.list(SERVICE, "test").len(), 1);
     assert_eq!(view.list(SERVICE, "elsewhere").len(), 0);
     view.finish();
     cache.applied(SERVICE, object("two", 2));
-    assert_eq!(woken(&mut channel), ["a"]);
+    assert_eq!(woken(&cache), ["a"]);
 }
 
 #[test]
 fn data_of_secrets_is_not_kept() {
-    let (cache, _channel) = cache();
+    let cache = cache();
     let mut secret = object("credentials", 1);
     secret["type"] = json!("Opaque");
     secret["data"] = json!({ "password": "aHVudGVyMg==" });
@@ -192,7 +190,7 @@ fn data_of_secrets_is_not_kept() {
 
 #[test]
 fn an_answer_that_comes_after_the_deletion_makes_no_ghost() {
-    let (cache, _channel) = cache();
+    let cache = cache();
     cache.applied(DEPLOYMENT, object("podinfo", 5));
     let view = cache.view(&key("a"));
     view.get(DEPLOYMENT, "test", "podinfo");
@@ -207,7 +205,7 @@ fn an_answer_that_comes_after_the_deletion_makes_no_ghost() {
 
 #[test]
 fn a_read_heals_what_the_watch_has_missed() {
-    let (cache, mut channel) = cache();
+    let cache = cache();
     cache.applied(DEPLOYMENT, object("changed", 5));
     cache.applied(DEPLOYMENT, object("gone", 6));
     let view = cache.view(&key("a"));
@@ -218,5 +216,30 @@ fn a_read_heals_what_the_watch_has_missed() {
     view.finish();
     assert_eq!(version(&cache, DEPLOYMENT, "changed"), Some(json!(9)));
     assert_eq!(version(&cache, DEPLOYMENT, "gone"), None);
-    assert_eq!(woken(&mut channel), ["a"]);
+    assert_eq!(woken(&cache), ["a"]);
+}
+
+#[test]
+fn a_standby_remembers_no_wakes() {
+    let cache = Arc::new(Cache::new());
+    for version in 1..1000 {
+        cache.applied(CANARY, canary(&format!("canary-{version}"), "podinfo", version));
+    }
+    assert!(cache.wakes.lock().is_none());
+    assert_eq!(cache.canaries().len(), 999, "whoever begins to listen begins with all of them");
+    cache.listen();
+    (1000..2000).for_each(|version| cache.applied(CANARY, canary("one", "podinfo-of-one", version)));
+    assert_eq!(woken(&cache), ["one"], "and hears of each once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_that_comes_before_anyone_waits_is_not_lost() {
+    let cache = cache();
+    cache.applied(CANARY, canary("a", "podinfo", 1));
+    assert_eq!(cache.woken().await.len(), 1);
+    let (waiting, applied) = (cache.clone(), cache.clone());
+    let waiter = tokio::spawn(async move { waiting.woken().await });
+    tokio::task::yield_now().await;
+    applied.applied(CANARY, canary("a", "podinfo", 2));
+    assert_eq!(waiter.await.unwrap(), BTreeSet::from([key("a")]));
 }

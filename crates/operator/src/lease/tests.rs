@@ -9,7 +9,7 @@ struct Candidate {
     clock: Arc<dyn Clock>,
 }
 
-fn candidate(server: &Server, clock: &Arc<TestClock>, identity: &str) -> Candidate {
+fn candidate(server: &Server, clock: &Arc<impl Clock>, identity: &str) -> Candidate {
     let fence = Fence::closed();
     let requests = Requests::new(server.client(), clock.clone(), fence.clone());
     let config = LeaseConfig { identity: identity.into(), ..LeaseConfig::default() };
@@ -19,7 +19,7 @@ fn candidate(server: &Server, clock: &Arc<TestClock>, identity: &str) -> Candida
 
 impl Candidate {
     fn may_act(&self) -> bool {
-        self.fence.allows(self.clock.now())
+        self.fence.allows(&*self.clock)
     }
 }
 
@@ -88,4 +88,75 @@ async fn a_leader_that_slept_through_its_lease_is_fenced_when_it_wakes() {
     assert!(a.elector.acquire(&stop).await && a.may_act());
     clock.sleep(Duration::from_secs(16)).await;
     assert!(!a.may_act(), "without asking anyone");
+}
+
+/// A clock somebody sets while it runs.
+struct Wrong {
+    clock: Arc<TestClock>,
+    ahead: Mutex<jiff::SignedDuration>,
+}
+
+impl Wrong {
+    fn start(clock: &Arc<TestClock>) -> Arc<Self> {
+        Arc::new(Self { clock: clock.clone(), ahead: Mutex::default() })
+    }
+
+    fn set(&self, ahead: i64) {
+        *self.ahead.lock().unwrap() = jiff::SignedDuration::from_secs(ahead);
+    }
+}
+
+impl Clock for Wrong {
+    fn now(&self) -> Timestamp {
+        self.clock.now() + *self.ahead.lock().unwrap()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> futures::future::BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_forward_steals_no_lease() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let standby = Wrong::start(&clock);
+    let (mut a, mut b) = (candidate(&server, &clock, "a"), candidate(&server, &standby, "b"));
+    assert!(a.elector.acquire(&stop).await);
+    assert!(matches!(b.elector.attempt().await, Attempt::Taken(_)));
+    standby.set(3600);
+    clock.sleep(Duration::from_secs(10)).await;
+    assert_eq!(b.elector.attempt().await, Attempt::Taken("a".into()));
+    clock.sleep(Duration::from_secs(50)).await;
+    assert!(matches!(b.elector.attempt().await, Attempt::Ours(_)), "sixty seconds have really passed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_holds_no_fence_open() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let wrong = Wrong::start(&clock);
+    let mut a = candidate(&server, &wrong, "a");
+    assert!(a.elector.acquire(&stop).await && a.may_act());
+    wrong.set(-3600);
+    assert!(a.may_act());
+    clock.sleep(Duration::from_secs(16)).await;
+    assert!(!a.may_act());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_closed_never_opens_again() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let mut a = candidate(&server, &clock, "a");
+    a.elector.config.retry = Duration::from_secs(17);
+    assert!(a.elector.acquire(&stop).await);
+    let writes = server.log.lock().unwrap().len();
+    // The server would take the renewal at 17 s, but nothing could be written since 15 s.
+    a.elector.hold().await;
+    assert!(!a.may_act());
+    assert_eq!(server.log.lock().unwrap().len(), writes, "nobody was asked");
+    let late = Moment::now(&*clock).after(Duration::from_secs(15));
+    assert!(!a.fence.extend(late, &*clock) && !a.may_act(), "nor by an answer that comes late");
 }

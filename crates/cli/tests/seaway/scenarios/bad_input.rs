@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, ConditionStatus, Phase};
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ async fn verdict(ship: &Ship, exhibit: &Exhibit) -> Option<(ConditionStatus, Str
 
 /// The object as stored, also when it does not parse.
 async fn raw_canary(ship: &Ship, name: &str) -> Option<Value> {
-    use kube::api::{Api, ApiResource, DynamicObject};
+    use kube::api::{ApiResource, DynamicObject};
     let api: Api<DynamicObject> =
         Api::namespaced_with(ship.cluster.client("test"), "test", &ApiResource::erase::<Canary>(&()));
     api.get_opt(name).await.unwrap().map(|object| serde_json::to_value(object).unwrap())
@@ -187,6 +188,45 @@ async fn a_spec_that_becomes_bad_midway_holds_its_traffic() {
     ship.until_phase("podinfo", Phase::Succeeded).await;
     assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_spec_is_reverted_all_the_same_when_it_is_deleted() {
+    let canary = CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n");
+    let ship = Ship::launch_with(&canary).await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    ship.patch_canary("podinfo", json!({"spec": {"service": {"gatewayRefs": null}}})).await;
+    ship.sail(Duration::from_secs(60)).await;
+    let api: Api<Canary> = ship.api("test");
+    api.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    ship.until("the canary is gone", async |ship| {
+        ship.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none()
+    })
+    .await;
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(ship.replicas("podinfo").await, 2);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_cannot_be_served_can_still_be_deleted() {
+    let canary = CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n");
+    let ship = Ship::launch_with(&canary).await;
+    ship.patch_canary("podinfo", json!({"spec": {"provider": "kuma"}})).await;
+    ship.sail(Duration::from_secs(60)).await;
+    let api: Api<Canary> = ship.api("test");
+    api.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    ship.until("the canary is gone", async |ship| {
+        ship.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none()
+    })
+    .await;
+    ship.sail(Duration::from_secs(10)).await;
+    let told = ship.events().await;
+    let warned = told.iter().filter_map(|event| event.message.as_deref());
+    let warned = warned.filter(|text| text.starts_with("deleted without putting anything back, invalid canary spec: "));
+    assert_eq!(warned.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Hooks: which are called, in which order, and what they are told.
 
 use seaway_api::canary::Phase;
+use serde_json::json;
 
 use crate::harness::{CANARY, Ship, Users};
 
@@ -92,6 +93,34 @@ async fn a_closed_gate_holds_the_promotion_at_its_weight() {
     assert_eq!((status.phase, status.canary_weight, status.iterations), (Phase::WaitingPromotion, 50, 0));
     assert_eq!(ship.weights("podinfo").await, (50, 50));
     ship.hooks.answer("/confirm-promotion", 200);
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn consent_counts_for_the_hook_that_gave_it() {
+    let gates = |paths: [&str; 2]| {
+        let gate = |path| json!({"name": path, "type": "confirm-promotion", "url": format!("http://flagger-loadtester.test/{path}")});
+        json!({"spec": {"analysis": {"webhooks": paths.map(gate)}}})
+    };
+    let mut ship = Ship::launch().await;
+    ship.hooks.answer("/security", 403);
+    ship.hooks.answer("/finance", 403);
+    ship.start_operator();
+    ship.apply(&all_hooks()).await;
+    ship.patch_canary("podinfo", gates(["product", "security"])).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::WaitingPromotion).await;
+    ship.sail(std::time::Duration::from_secs(60)).await;
+    // Product has consented; its place goes to finance, which has not.
+    ship.patch_canary("podinfo", gates(["finance", "security"])).await;
+    ship.hooks.answer("/security", 200);
+    ship.sail(std::time::Duration::from_secs(600)).await;
+    assert_eq!(ship.status("podinfo").await.phase, Phase::WaitingPromotion);
+    assert!(ship.hooks.calls().iter().any(|(path, _)| path == "/finance"));
+    ship.hooks.answer("/finance", 200);
     ship.until_phase("podinfo", Phase::Succeeded).await;
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
 }
