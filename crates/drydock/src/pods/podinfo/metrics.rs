@@ -5,11 +5,10 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::Method;
+
 /// Upper bounds in seconds: the default buckets of Prometheus' Go client.
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-
-/// Routes with a variable end, and the label each has.
-const VARIABLE: [(&str, &str); 2] = [("status", "status_code"), ("delay", "delay_seconds")];
 
 #[derive(Clone, Copy, Default)]
 struct Histogram {
@@ -25,21 +24,18 @@ type Labels = (String, String, u16);
 #[derive(Default)]
 pub(super) struct Metrics(Mutex<BTreeMap<Labels, Histogram>>);
 
-/// The label of a path: its route, so that `/status/500` and `/status/503` are one series.
-pub(super) fn route(path: &str) -> String {
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let Some(first) = parts.next() else { return "root".into() };
-    if let Some((_, label)) = VARIABLE.iter().find(|(name, _)| *name == first) {
-        return (*label).into();
-    }
-    let clean = |part: &str| -> String {
-        part.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
-    };
-    // Bounded: whatever clients make up cannot become endless series.
-    match parts.next() {
-        Some(second) if matches!(first, "readyz" | "api") => format!("{first}_{}", clean(second)),
-        _ => clean(first).chars().take(40).collect(),
-    }
+/// The label of a route; requests that match none share one, so that clients cannot make up endless series.
+pub(super) fn route(matched: Option<&str>) -> String {
+    let Some(path) = matched else { return "unknown".into() };
+    let parts: Vec<&str> =
+        path.split('/').map(|part| part.trim_matches(['{', '}'])).filter(|it| !it.is_empty()).collect();
+    if parts.is_empty() { "root".into() } else { parts.join("_") }
+}
+
+/// The label of a method: clients can make these up, too.
+pub(super) fn method(method: &Method) -> &'static str {
+    let known = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
+    known.into_iter().find(|known| method.as_str() == *known).unwrap_or("OTHER")
 }
 
 impl Metrics {
@@ -91,13 +87,15 @@ mod tests {
     #[test]
     fn routes_not_paths_are_labels() {
         for (path, label) in [
-            ("/", "root"),
-            ("/status/500", "status_code"),
-            ("/readyz/enable", "readyz_enable"),
-            ("/favicon.ico", "favicon_ico"),
+            (Some("/"), "root"),
+            (Some("/status/{code}"), "status_code"),
+            (Some("/readyz/enable"), "readyz_enable"),
+            (None, "unknown"),
         ] {
             assert_eq!(route(path), label);
         }
+        assert_eq!(method(&Method::GET), "GET");
+        assert_eq!(method(&Method::from_bytes(b"BREW").unwrap()), "OTHER");
     }
 
     #[test]

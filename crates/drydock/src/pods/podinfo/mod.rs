@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -111,8 +111,8 @@ impl App {
 /// Stands around every request: scripted faults, the count, and the headers that say who answered.
 async fn observe(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
     let begun = Instant::now();
-    let method = request.method().to_string();
-    let route = metrics::route(request.uri().path());
+    let method = metrics::method(request.method());
+    let route = metrics::route(request.extensions().get::<MatchedPath>().map(MatchedPath::as_str));
     let disturbed = !matches!(route.as_str(), "healthz" | "readyz" | "readyz_enable" | "readyz_disable" | "metrics");
     let fails = disturbed && app.faults.fails(app.requests.fetch_add(1, Ordering::Relaxed));
     if disturbed && !app.faults.latency.is_zero() {
@@ -125,7 +125,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     } else {
         next.run(request).await
     };
-    app.metrics.record(&method, &route, response.status().as_u16(), begun.elapsed());
+    app.metrics.record(method, &route, response.status().as_u16(), begun.elapsed());
     let headers = response.headers_mut();
     for (name, value) in [(VERSION_HEADER, &app.pod.tag), (POD_HEADER, &app.pod.name)] {
         if let Ok(value) = HeaderValue::from_str(value) {
