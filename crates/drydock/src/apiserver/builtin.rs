@@ -2,6 +2,7 @@
 //!
 //! This is the only place that knows resources by name. A resource that is not listed has no rules of its own.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -38,6 +39,8 @@ pub(crate) struct Behaviour {
     pub(crate) prepare_update: fn(&mut Value, &Value),
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
+    /// Rules for a new object, given what else is stored.
+    pub(crate) check_new: fn(&Value, &State, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
@@ -70,6 +73,7 @@ const PLAIN: Behaviour = Behaviour {
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
+    check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
     contents: None,
@@ -257,6 +261,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             prepare: allocate_address,
             prepare_update: keep_address,
             check: service,
+            check_new: address_is_free,
             check_update: address_stays,
             ..PLAIN
         },
@@ -384,6 +389,11 @@ fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
 }
 
 fn service(object: &Value, causes: &mut Vec<Cause>) {
+    let address = meta::text(object, "/spec/clusterIP");
+    if !matches!(address, "" | "None") && address.parse::<IpAddr>().is_err() {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), why));
+    }
     let kind = meta::text(object, "/spec/type");
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let headless = meta::text(object, "/spec/clusterIP") == "None";
@@ -424,6 +434,19 @@ fn allocate_address(service: &mut Value, state: &State, _: Timestamp) {
     let spec = meta::child(service, "spec");
     spec.insert("clusterIPs".into(), json!([address]));
     spec.insert("clusterIP".into(), address.into());
+}
+
+/// No two Services have the same address.
+fn address_is_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
+    let address = meta::text(service, "/spec/clusterIP");
+    let id = (meta::namespace(service), meta::name(service));
+    let taken = state.list("services", None).any(|(_, other)| {
+        (meta::namespace(other), meta::name(other)) != id && meta::text(other, "/spec/clusterIP") == address
+    });
+    if !matches!(address, "" | "None") && taken {
+        let why = format!("failed to allocate IP {address}: provided IP is already allocated");
+        causes.push(Cause::invalid("spec.clusterIPs", &json!([address]), &why));
+    }
 }
 
 /// An update that leaves the address out keeps it.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::error::{ApiError, Result, success};
 use super::meta;
 use super::registry::Resource;
-use super::request::{Call, parse_body};
+use super::request::Call;
 use super::server::{Answer, Author, Server};
 use super::store::{Id, State};
 use super::write::is_finished;
@@ -61,7 +61,7 @@ impl DeleteOptions {
         let mut options: Self = if call.body.is_empty() {
             Self::default()
         } else {
-            serde_json::from_value(parse_body(&call.body)?)
+            serde_json::from_value(call.object()?)
                 .map_err(|error| ApiError::bad_request(format!("invalid delete options: {error}")))?
         };
         if options.grace_period_seconds.is_none() {

@@ -198,13 +198,17 @@ impl ApiError {
     }
 
     /// The body is in a format the resource does not take.
-    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported_media_type(accepted: &[&str], got: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}; got {got:?}",
+            accepted.join(", ")
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 
     /// The client wants the answer in a format this server does not speak.
     pub(crate) fn not_acceptable() -> Self {
-        let message = "only the following media types are accepted: application/json, application/yaml";
+        let message = "only the following media types are accepted: application/json";
         Self::new(406, "NotAcceptable", message)
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::error::{ApiError, Result};
 use super::merge;
-use super::request::{Call, parse_body};
+use super::request::{Call, media_type, parse_body};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
 use super::write::Ownership;
@@ -41,19 +41,18 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
             merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
         }
-        other => return Err(unsupported(other)),
+        other => return Err(ApiError::unsupported_media_type(accepted(call), other)),
     }
     Ok(object)
 }
 
-fn unsupported(media_type: &str) -> ApiError {
-    ApiError::unsupported_media_type(format!(
-        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
-         application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml; got {media_type:?}"
-    ))
-}
-
-/// A content type without its parameters.
-pub(crate) fn media_type(content_type: &str) -> &str {
-    content_type.split(';').next().unwrap_or_default().trim()
+/// The languages a resource can be patched in.
+fn accepted(call: &Call) -> &'static [&'static str] {
+    const ALL: &[&str] = &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        APPLY,
+        "application/strategic-merge-patch+json",
+    ];
+    if call.served.resource.custom { ALL.get(..3).unwrap_or(ALL) } else { ALL }
 }

@@ -59,7 +59,7 @@ impl Target {
         match *method {
             Method::GET if params.flag("watch") && self.subresource.is_empty() => Some("watch"),
             Method::GET => Some(if collection { "list" } else { "get" }),
-            Method::POST => Some("create"),
+            Method::POST if collection || !self.subresource.is_empty() => Some("create"),
             Method::PUT if !collection => Some("update"),
             Method::PATCH if !collection => Some("patch"),
             Method::DELETE => Some(if collection { "deletecollection" } else { "delete" }),
@@ -170,7 +170,12 @@ impl Call {
 
     /// The body as an object.
     pub(crate) fn object(&self) -> Result<Value> {
-        parse_body(&self.body)
+        let accepted = ["application/json", "application/yaml"];
+        match media_type(&self.content_type) {
+            "" => parse_body(&self.body),
+            known if accepted.contains(&known) => parse_body(&self.body),
+            other => Err(ApiError::unsupported_media_type(&accepted, other)),
+        }
     }
 }
 
@@ -189,6 +194,11 @@ pub(crate) fn parse_body(body: &Bytes) -> Result<Value> {
         Ok(_) => Err(ApiError::bad_request("the request body is not an object")),
         Err(error) => Err(ApiError::bad_request(format!("couldn't decode the request body: {error}"))),
     }
+}
+
+/// A content type without its parameters.
+pub(crate) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
 }
 
 /// A header as text, or the empty string.

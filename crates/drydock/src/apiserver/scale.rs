@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::error::{ApiError, Cause, Result};
 use super::meta;
-use super::patch::{APPLY, media_type, patched};
+use super::patch::{APPLY, patched};
 use super::registry::ScalePaths;
-use super::request::{Call, parse_body};
+use super::request::{Call, media_type, parse_body};
 use super::schema::Schema;
 use super::selector::label_selector_text;
 use super::server::{Answer, Reply, Server};

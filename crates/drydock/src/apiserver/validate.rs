@@ -280,14 +280,39 @@ fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
 }
 
+/// What is wrong with a key of labels or annotations.
+fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
+    let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
+    let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
+    if !right {
+        causes.push(Cause::invalid(path, &Value::from(key), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
+    }
+}
+
+/// The most all annotations of an object may take, keys and values together.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// What is wrong with annotations. Upper case is fine everywhere in their keys.
+pub(crate) fn annotations(object: &Value, causes: &mut Vec<Cause>) {
+    const PATH: &str = "metadata.annotations";
+    let mut size = 0;
+    for (key, value) in object.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten() {
+        qualified_key(&key.to_ascii_lowercase(), PATH, causes);
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_LIMIT {
+        causes.push(Cause {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
+            field: PATH.into(),
+        });
+    }
+}
+
 /// What is wrong with a map of labels.
 pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        let (prefix, word) = key.split_once('/').map_or((None, key.as_str()), |(prefix, word)| (Some(prefix), word));
-        let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
-        if !right {
-            causes.push(Cause::invalid(path, &Value::from(key.as_str()), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
-        }
+        qualified_key(key, path, causes);
         if value.as_str().is_some_and(|text| !is_word(text)) {
             causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
         }
@@ -307,9 +332,17 @@ pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with a list of owners. Their fields are checked by the schema.
+/// What is wrong with a list of owners.
 pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    for owner in owners.into_iter().flatten() {
+        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+            if owner.get(field).and_then(Value::as_str) == Some("") {
+                let why = format!("{word} must not be empty");
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &Value::from(""), &why));
+            }
+        }
+    }
     let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool).unwrap_or(false);
     let controllers: Vec<_> = owners.into_iter().flatten().filter(is_controller).collect();
     if let [first, second, ..] = controllers.as_slice() {

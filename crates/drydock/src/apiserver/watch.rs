@@ -154,7 +154,16 @@ impl Watch {
             (true, false) => "DELETED",
             (false, false) => return None,
         };
-        Some(event(kind, self.view.object(&change.after, self.clock.now())))
+        let object = match &change.before {
+            // It lives on where the client does not look, so the client gets what it looked at last.
+            Some(before) if !is && !change.deleted => {
+                let mut last = Value::clone(before);
+                meta::metadata(&mut last).insert("resourceVersion".into(), change.revision.to_string().into());
+                Arc::new(last)
+            }
+            _ => change.after.clone(),
+        };
+        Some(event(kind, self.view.object(&object, self.clock.now())))
     }
 
     async fn sleep(&mut self) {

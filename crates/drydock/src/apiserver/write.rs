@@ -98,6 +98,11 @@ impl Server {
         call.served.version().schema().fill(&mut object);
         (behaviour.prepare)(&mut object, state, self.clock.now());
         check(call, &object, None)?;
+        let mut causes = Vec::new();
+        (behaviour.check_new)(&object, state, &mut causes);
+        if !causes.is_empty() {
+            return Err(ApiError::invalid(resource, &key.name, &causes));
+        }
         if state.get(&resource.id, &key).is_some() {
             return Err(ApiError::already_exists(resource, &key.name));
         }
@@ -269,6 +274,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
         causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
     }
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
+    validate::annotations(object, &mut causes);
     validate::owners(object, &mut causes);
     if let Some(old) = old.filter(|old| meta::deleting(old)) {
         validate::finalizers(old, object, &mut causes);

@@ -164,7 +164,9 @@ async fn a_selected_watch_shows_objects_come_and_go() {
     }
     assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Added(_))));
     assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Modified(_))));
-    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Deleted(_))));
+    let Some(WatchEvent::Deleted(last)) = events.try_next().await.unwrap() else { panic!("it left the selection") };
+    assert_eq!(last.labels()["tier"], "web", "the state that was last seen");
+    assert_eq!(last.resource_version().unwrap(), server.revision().to_string(), "at the version at which it left");
 }
 
 #[tokio::test(start_paused = true)]

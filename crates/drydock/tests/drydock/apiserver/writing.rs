@@ -264,6 +264,82 @@ async fn what_no_typed_client_could_read_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_in_a_language_nobody_speaks_here_is_refused() {
+    let client = server().client("test");
+    let configs = "/api/v1/namespaces/default/configmaps";
+    let object = json!({"metadata": {"name": "a"}}).to_string();
+    super::send(&client, "POST", configs, "application/json; charset=utf-8", object.clone()).await.unwrap();
+    super::send(&client, "PUT", &format!("{configs}/a"), "application/yaml", "metadata: {name: a}").await.unwrap();
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    for (method, path) in
+        [("POST", configs.to_owned()), ("PUT", format!("{configs}/a")), ("DELETE", format!("{configs}/a"))]
+    {
+        let status = refused(super::send(&client, method, &path, protobuf, "k8s\0").await);
+        assert_eq!((status.code, status.reason.as_str()), (415, "UnsupportedMediaType"), "{method}");
+        assert_eq!(
+            status.message,
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml; got \"application/vnd.kubernetes.protobuf\""
+        );
+    }
+    for accept in ["application/yaml", protobuf] {
+        let request = http::Request::get(configs).header("accept", accept).body(Vec::new()).unwrap();
+        let status = refused(client.request::<Value>(request).await);
+        assert_eq!((status.code, status.reason.as_str()), (406, "NotAcceptable"));
+        assert_eq!(status.message, "only the following media types are accepted: application/json");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_real_server_refuses_is_refused() {
+    let client = server().client("test");
+    let api = "/api/v1/namespaces/default";
+    let config = |metadata: Value| {
+        let mut object = json!({"metadata": metadata});
+        object["metadata"]["name"] = json!("a");
+        object
+    };
+    let service = |name: &str, address: &str| json!({"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}});
+    super::send_json(&client, "POST", &format!("{api}/services"), &service("first", "10.96.0.9")).await.unwrap();
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": ""});
+    for (path, object, text) in [
+        (
+            "services",
+            service("a", "here"),
+            "spec.clusterIPs[0]: Invalid value: \"here\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        (
+            "services",
+            service("a", "10.96.0.9"),
+            "spec.clusterIPs: Invalid value: [\"10.96.0.9\"]: failed to allocate IP 10.96.0.9: provided IP is already allocated",
+        ),
+        (
+            "configmaps",
+            config(json!({"annotations": {"no spaces": ""}})),
+            "metadata.annotations: Invalid value: \"no spaces\": name part must consist of alphanumeric characters",
+        ),
+        (
+            "configmaps",
+            config(json!({"annotations": {"a": "x".repeat(256 * 1024)}})),
+            "metadata.annotations: Too long: may not be more than 262144 bytes",
+        ),
+        (
+            "configmaps",
+            config(json!({"ownerReferences": [owner]})),
+            "metadata.ownerReferences.uid: Invalid value: \"\": uid must not be empty",
+        ),
+    ] {
+        let status = refused(super::send_json(&client, "POST", &format!("{api}/{path}"), &object).await);
+        assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"), "{path}");
+        assert!(status.message.contains(text), "{}", status.message);
+    }
+    let fine = config(json!({"annotations": {"Example.com/Mixed_Case": "anything goes: {}"}}));
+    super::send_json(&client, "POST", &format!("{api}/configmaps"), &fine).await.unwrap();
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": "podinfo:1"}]}});
+    assert_eq!(refused(super::send_json(&client, "POST", &format!("{api}/pods/a"), &pod).await).code, 405);
+}
+
+#[tokio::test(start_paused = true)]
 async fn some_kinds_are_replaced_only_by_who_has_seen_them() {
     let client = server().client("test");
     let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a";
