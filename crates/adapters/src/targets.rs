@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use self::ownership::foreign_objects;
+pub use self::ownership::{Foreign, foreign_objects};
 use crate::object::{is_flux, strings};
 use crate::refusal::Refusal;
 

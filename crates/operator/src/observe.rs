@@ -5,8 +5,9 @@
 
 use jiff::Timestamp;
 use seaway_adapters::kinds::DEPLOYMENT;
+use seaway_adapters::refusal::Refusal;
 use seaway_adapters::routers::{Router, Subject};
-use seaway_adapters::targets::{Conventions, Selector, config, deployment, services};
+use seaway_adapters::targets::{Conventions, Foreign, Selector, config, deployment, foreign_objects, services};
 use seaway_adapters::world::World;
 use seaway_api::Canary;
 use seaway_core::observed::{Observed, Revision};
@@ -33,8 +34,8 @@ pub(crate) struct Scene<'a> {
 pub(crate) struct Sight {
     /// What the rules see.
     pub(crate) observed: Observed,
-    /// A route of our name that is somebody else's, in words for people.
-    pub(crate) foreign: Option<String>,
+    /// Objects of our names that are somebody else's.
+    pub(crate) foreign: Vec<Foreign>,
 }
 
 impl Scene<'_> {
@@ -64,7 +65,10 @@ impl Scene<'_> {
             route.settled_since = since;
             route
         });
-        Sight { observed, foreign: reading.problem }
+        let route =
+            reading.problem.map(|problem| Foreign { field: "spec.service.name", refusal: Refusal::user(problem) });
+        let foreign = foreign_objects(self.canary, self.world).into_iter().chain(route).collect();
+        Sight { observed, foreign }
     }
 
     fn observe_target(&self, observed: &mut Observed, target: &Value, primary: Option<&Value>) {

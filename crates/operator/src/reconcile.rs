@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
-use seaway_adapters::targets::Conventions;
+use seaway_adapters::targets::{Conventions, Foreign};
 use seaway_adapters::world::World;
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
@@ -145,9 +145,15 @@ impl Reconciler {
             scene.observe(&mut lock(memory), now)
         };
         let Sight { observed, foreign } = sight;
-        if let Some(problem) = foreign.filter(|_| !observed.deleting) {
-            let error = FieldError::new("spec.service.name", problem, "");
-            return self.reject(hand, stored, &[error], now).await;
+        if !observed.deleting && !foreign.is_empty() {
+            return match foreign.iter().find(|foreign| foreign.refusal.blame == Blame::Cluster) {
+                // It goes away by itself.
+                Some(foreign) => Err(foreign.refusal.clone().into()),
+                None => {
+                    let error = |foreign: &Foreign| FieldError::new(foreign.field, &foreign.refusal.text, "");
+                    self.reject(hand, stored, &foreign.iter().map(error).collect::<Vec<_>>(), now).await
+                }
+            };
         }
         let decision = decide(now, &plan, &status, &observed);
         if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {

@@ -305,7 +305,8 @@ fn what_others_made_is_not_touched() {
         for effect in effects(ship) {
             assert!(ship.plan(&effect).1.is_err(), "{effect:?}");
         }
-        foreign_objects(&ship.canary, &ship.server.world())
+        let found = foreign_objects(&ship.canary, &ship.server.world());
+        found.into_iter().map(|foreign| foreign.refusal).collect::<Vec<_>>()
     };
 
     let found = refusals(&ship(None));

@@ -23,18 +23,38 @@ pub(crate) struct Role {
     need: &'static str,
     /// What has to differ between two Canaries so that both can have one.
     choice: &'static str,
+    /// The field of the Canary that its name comes from.
+    field: &'static str,
+}
+
+/// An object with a name that a Canary needs and does not own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// The field of the Canary that the name comes from.
+    pub field: &'static str,
+    /// Whose it is, and what helps.
+    pub refusal: Refusal,
 }
 
 /// The workload that serves users.
-pub(crate) const PRIMARY: Role =
-    Role { kind: DEPLOYMENT, need: "its name is needed for the primary", choice: "target" };
+pub(crate) const PRIMARY: Role = Role {
+    kind: DEPLOYMENT,
+    need: "its name is needed for the primary",
+    choice: "target",
+    field: "spec.targetRef.name",
+};
 /// One of the Services between which a route splits.
-pub(crate) const VARIANT: Role = Role { kind: SERVICE, need: "or set spec.service.name", choice: "spec.service.name" };
+pub(crate) const VARIANT: Role =
+    Role { kind: SERVICE, need: "or set spec.service.name", choice: "spec.service.name", field: "spec.service.name" };
 /// The Service that users know.
 pub(crate) const APEX: Role = VARIANT;
 /// The autoscaler of the primary.
-pub(crate) const AUTOSCALER: Role =
-    Role { kind: HPA, need: "its name is needed for the primary's autoscaler", choice: "autoscaler" };
+pub(crate) const AUTOSCALER: Role = Role {
+    kind: HPA,
+    need: "its name is needed for the primary's autoscaler",
+    choice: "autoscaler",
+    field: "spec.autoscalerRef.name",
+};
 
 /// An object that exists is this Canary's, so it may be written.
 pub(crate) fn ours(canary: &Canary, role: Role, object: &Value) -> Result<(), Refusal> {
@@ -67,15 +87,17 @@ pub(crate) fn not_anothers(canary: &Canary, apex: &Value) -> Result<(), Refusal>
 /// To be asked before the first write of a round. [`Blame::User`](crate::refusal::Blame::User): the Canary cannot be
 /// accepted until somebody acts, and the text says how. [`Blame::Cluster`](crate::refusal::Blame::Cluster): an earlier
 /// Canary's object is being collected; look again soon. A Canary that is being deleted need not ask.
-pub fn foreign_objects(canary: &Canary, world: &dyn World) -> Vec<Refusal> {
+pub fn foreign_objects(canary: &Canary, world: &dyn World) -> Vec<Foreign> {
     let autoscaler = canary.spec.autoscaler_ref.as_ref().map(|autoscaler| (AUTOSCALER, autoscaler.primary_name()));
     let needed =
         [(PRIMARY, canary.primary_workload()), (VARIANT, canary.canary_service()), (VARIANT, canary.primary_service())];
     let refused = |(role, name): (Role, String)| {
         let object = world.get(role.kind, canary.namespace(), &name)?;
-        ours(canary, role, &object).err()
+        let refusal = ours(canary, role, &object).err()?;
+        Some(Foreign { field: role.field, refusal })
     };
     let apex = world.get(SERVICE, canary.namespace(), canary.apex_name());
     let apex = apex.and_then(|apex| not_anothers(canary, &apex).err());
+    let apex = apex.map(|refusal| Foreign { field: APEX.field, refusal });
     needed.into_iter().chain(autoscaler).filter_map(refused).chain(apex).collect()
 }

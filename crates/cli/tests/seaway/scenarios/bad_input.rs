@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, ConditionStatus, Phase};
 use serde_json::{Value, json};
@@ -245,6 +247,46 @@ async fn a_route_of_somebody_else_is_left_alone() {
     assert_eq!(ship.replicas("podinfo").await, 2, "the target goes on serving");
     let route: seaway_api::foreign::gateway::HttpRoute = ship.api("test").get("podinfo").await.unwrap();
     assert_eq!(route.metadata.generation, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_somebody_else_are_left_alone() {
+    let mut ship = Ship::launch().await;
+    let own = "apiVersion: v1\nkind: Service\nmetadata: {name: podinfo-canary, namespace: test}\n\
+        spec: {selector: {app: shop}, ports: [{port: 80}]}\n";
+    let mut workload = serde_json::to_value(ship.deployment("podinfo").await).unwrap();
+    workload["metadata"] = json!({"name": "podinfo-primary", "namespace": "test"});
+    workload["spec"]["selector"] = json!({"matchLabels": {"app": "shop"}});
+    workload["spec"]["template"]["metadata"]["labels"] = json!({"app": "shop"});
+    workload.as_object_mut().unwrap().remove("status");
+    workload["apiVersion"] = json!("apps/v1");
+    workload["kind"] = json!("Deployment");
+    ship.apply(&format!("{own}---\n{workload}")).await;
+    ship.start_operator();
+    ship.cluster.api().log().clear();
+    ship.apply(CANARY).await;
+    ship.sail(Duration::from_secs(300)).await;
+    let status = ship.status("podinfo").await;
+    let accepted = status.conditions.iter().find(|condition| condition.type_ == "Accepted").unwrap();
+    assert_eq!(accepted.status, ConditionStatus::False, "{accepted:?}");
+    let told = ship.events().await;
+    for text in [
+        "spec.targetRef.name: Deployment podinfo-primary.test exists and no Canary owns it",
+        "spec.service.name: Service podinfo-canary.test exists and no Canary owns it",
+    ] {
+        assert!(accepted.message.contains(text), "{accepted:?}");
+        let events = told.iter().filter(|event| event.message.as_deref().is_some_and(|message| message.contains(text)));
+        assert_eq!(events.map(|event| event.count).collect::<Vec<_>>(), [Some(1)]);
+    }
+    for request in ship.requests().into_iter().filter(|request| request.user == OPERATOR && request.is_write()) {
+        let allowed = matches!(request.resource.as_str(), "events" | "leases" | "canaries");
+        assert!(allowed, "{request:?}");
+    }
+
+    // When they are gone, the canary goes on by itself.
+    ship.api::<Deployment>("test").delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
+    ship.api::<Service>("test").delete("podinfo-canary", &DeleteParams::default()).await.unwrap();
+    ship.until_phase("podinfo", Phase::Initialized).await;
 }
 
 #[tokio::test(start_paused = true)]
