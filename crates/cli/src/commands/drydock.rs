@@ -25,7 +25,7 @@ pub struct Options {
     /// Port of the API server on 127.0.0.1; 0 for any that is free.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where to write the kubeconfig; a temporary file when not given. Removed at the end.
+    /// New file for the kubeconfig; a temporary one when not given. Never overwrites; what it wrote is removed at the end.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Manifests to apply at the start: files, or directories in the order of their names. May be repeated.

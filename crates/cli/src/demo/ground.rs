@@ -3,7 +3,7 @@
 //! `seaway drydock` stands on the same ground. Everything ends when it is dropped.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ const HEAD_START: Duration = Duration::from_secs(12 * 60 * 60);
 pub struct Ground {
     cluster: Cluster,
     operator: Option<Running>,
-    kubeconfig: Option<PathBuf>,
+    kubeconfig: Option<Kubeconfig>,
 }
 
 struct Running {
@@ -120,7 +120,8 @@ impl Ground {
         }
     }
 
-    /// Serves the API for kubectl on `port` (0: any) and writes a kubeconfig to `path`.
+    /// Serves the API for kubectl on `port` (0: any) and writes a kubeconfig to `path`, where nothing may be yet. The
+    /// file goes when the cluster does.
     pub async fn open(&mut self, port: u16, path: &Path) -> anyhow::Result<SocketAddr> {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let address = self
@@ -128,16 +129,7 @@ impl Ground {
             .serve(wanted)
             .await
             .with_context(|| format!("cannot listen on {wanted}; choose another port with --port"))?;
-        // Readable by us alone: whoever has it owns the cluster.
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
-            .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
-        file.write_all(kubeconfig(address).as_bytes())?;
-        self.kubeconfig = Some(path.to_owned());
+        self.kubeconfig = Some(Kubeconfig::write(path, address)?);
         Ok(address)
     }
 
@@ -148,10 +140,6 @@ impl Ground {
             // It writes what it must; should it hang, the cluster goes away beneath it.
             let _ = tokio::time::timeout(Duration::from_secs(3), running.ended.wait_for(Option::is_some)).await;
         }
-        if let Some(path) = self.kubeconfig.take() {
-            // Somebody may have removed it already, which is what we want.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -160,6 +148,37 @@ impl Drop for Ground {
         if let Some(running) = &self.operator {
             running.stop.cancel();
         }
+    }
+}
+
+/// A kubeconfig that we wrote; removed when dropped.
+#[derive(Debug)]
+struct Kubeconfig(PathBuf);
+
+impl Kubeconfig {
+    /// Writes a new file. One that exists is somebody's (`~/.kube/config`), so it is neither changed nor removed.
+    fn write(path: &Path, address: SocketAddr) -> anyhow::Result<Self> {
+        // The file holds no secret: the API asks nobody who they are, so every program of this machine that finds the
+        // port can use the cluster, and through a hook of the load tester run commands as this user.
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let mut file = created.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!(
+                "{} exists and is not overwritten; remove it, or name a new file with --kubeconfig",
+                path.display()
+            ),
+            _ => anyhow::Error::new(error).context(format!("cannot write the kubeconfig {}", path.display())),
+        })?;
+        let ours = Self(path.to_owned());
+        file.write_all(kubeconfig(address).as_bytes())
+            .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
+        Ok(ours)
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        // Somebody may have removed it already, which is what we want.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -188,6 +207,24 @@ mod tests {
         let cluster = config.clusters.first().and_then(|named| named.cluster.clone()).unwrap();
         assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:6443"));
         assert_eq!(config.current_context.as_deref(), Some("drydock"));
+    }
+
+    #[test]
+    fn a_kubeconfig_that_exists_is_neither_changed_nor_removed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443));
+        let (theirs, ours) = (folder.path().join("config"), folder.path().join("drydock"));
+        std::fs::write(&theirs, "mine").unwrap();
+        let error = Kubeconfig::write(&theirs, address).unwrap_err().to_string();
+        assert!(error.contains("exists and is not overwritten") && error.contains("--kubeconfig"), "{error}");
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "mine");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).unwrap();
+        assert!(Kubeconfig::write(&link, address).is_err(), "a link of somebody else is not followed");
+        let written = Kubeconfig::write(&ours, address).unwrap();
+        assert_eq!(std::fs::read_to_string(&ours).unwrap(), kubeconfig(address));
+        drop(written);
+        assert!(!ours.exists() && theirs.exists());
     }
 
     #[test]

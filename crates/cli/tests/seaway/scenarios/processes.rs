@@ -45,7 +45,7 @@ spec:
 struct Harbour {
     ground: Ground,
     transcript: Transcript,
-    kubeconfig: tempfile::NamedTempFile,
+    folder: tempfile::TempDir,
 }
 
 impl Harbour {
@@ -54,14 +54,14 @@ impl Harbour {
         let transcript = Transcript::of(ground.cluster());
         ground.apply(MANIFESTS.into_iter().filter(|(name, _)| *name != "canary.yaml")).await.unwrap();
         ground.apply([("canary", CANARY)]).await.unwrap();
-        let kubeconfig = tempfile::NamedTempFile::new().unwrap();
-        ground.open(0, kubeconfig.path()).await.unwrap();
-        Self { ground, transcript, kubeconfig }
+        let folder = tempfile::TempDir::new().unwrap();
+        ground.open(0, &folder.path().join("kubeconfig")).await.unwrap();
+        Self { ground, transcript, folder }
     }
 
     fn operator(&self, flags: &[&str]) -> Process {
         let proxy = self.ground.cluster().proxy_url("flagger-system").unwrap();
-        Process::operator(self.kubeconfig.path(), &proxy, flags)
+        Process::operator(&self.folder.path().join("kubeconfig"), &proxy, flags)
     }
 
     /// How often a hook was called, and answered, through the proxy.
