@@ -49,7 +49,8 @@ impl Dial for ClusterDial {
     }
 }
 
-/// The load tester as a program of the cluster. Its commands are real processes, so it needs real sockets.
+/// The load tester as a program of the cluster. Its commands are real processes, so it needs real sockets: on loopback,
+/// where other programs of the machine can call it (web pages cannot, see the load tester's server).
 #[derive(Clone, Debug, Default)]
 pub struct LoadTester {
     proxy: Arc<OnceLock<SocketAddr>>,

@@ -23,7 +23,9 @@ use crate::signals;
 #[command(after_help = "\
 Examples:
   seaway loadtester -port=8080 -log-level=info
-  curl -d '{\"name\":\"app\",\"namespace\":\"test\",\"metadata\":{\"type\":\"bash\",\"cmd\":\"true\"}}' localhost:8080/")]
+  curl -d '{\"name\":\"app\",\"namespace\":\"test\"}' localhost:8080/gate/open
+  curl -H 'Content-Type: application/json' \\
+    -d '{\"name\":\"app\",\"namespace\":\"test\",\"metadata\":{\"type\":\"bash\",\"cmd\":\"true\"}}' localhost:8080/")]
 pub struct Flags {
     /// Port to listen on.
     #[arg(long, default_value_t = 9090)]

@@ -1,4 +1,9 @@
 //! The load tester's HTTP side: paths, status codes and texts as hooks out there expect them.
+//!
+//! Nobody is asked who they are: whoever reaches the port may run commands. What must not reach it is a web page in
+//! somebody's browser, which can send to any port of the machine it is shown on. So a call that carries `Origin` is
+//! refused everywhere, and a command must come as `application/json`, which a page cannot send to another site without
+//! asking first. Gates take any content type: people open them with a plain `curl -d`.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -6,9 +11,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::{Request as Call, State};
+use axum::http::header::{CONTENT_TYPE, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get};
 use prometheus_client::encoding::text::encode;
@@ -119,8 +125,6 @@ pub fn router(options: &Options) -> Router {
         _toolbox: options.toolbox.clone(),
     };
     Router::new()
-        .route("/healthz", get(|| async { "OK" }))
-        .route("/metrics", get(exposition))
         .route("/gate/approve", any(|| async { "OK" }))
         .route("/gate/halt", any(|| async { forbidden() }))
         .route("/gate/check", gate(check, ""))
@@ -130,12 +134,28 @@ pub fn router(options: &Options) -> Router {
         .route("/rollback/open", gate(open, "rollback."))
         .route("/rollback/close", gate(close, "rollback."))
         .fallback(task)
+        .layer(from_fn(no_browsers))
+        .route("/healthz", get(|| async { "OK" }))
+        .route("/metrics", get(exposition))
         .with_state(Arc::new(tester))
 }
 
 /// A path of one family of gates; the prefix keeps the families apart.
 fn gate(answer: fn(&Tester, &Bytes, &str) -> Response, prefix: &'static str) -> MethodRouter<Arc<Tester>> {
     any(move |State(tester): Shared, body: Bytes| async move { answer(&tester, &body, prefix) })
+}
+
+/// Refuses calls of web pages; hooks and people's tools do not send an origin.
+async fn no_browsers(call: Call, next: Next) -> Response {
+    if call.headers().contains_key(ORIGIN) {
+        return refuse(StatusCode::FORBIDDEN, "web pages may not call the load tester".to_owned());
+    }
+    next.run(call).await
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn forbidden() -> Response {
@@ -197,7 +217,11 @@ fn close(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
     }
 }
 
-async fn task(State(tester): Shared, body: Bytes) -> Response {
+async fn task(State(tester): Shared, headers: HeaderMap, body: Bytes) -> Response {
+    if !is_json(&headers) {
+        let text = "commands must come as JSON; send the header Content-Type: application/json";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text.to_owned());
+    }
     let payload = match tester.payload(&body) {
         Ok(payload) => payload,
         Err(answer) => return *answer,
@@ -242,8 +266,16 @@ mod tests {
 
     const APP: &str = r#"{"name":"podinfo","namespace":"test","phase":"Progressing"}"#;
 
+    const JSON: (&str, &str) = ("content-type", "application/json");
+
     async fn post(router: &Router, path: &str, body: &str) -> (u16, String) {
-        let request = http::Request::post(path).body(Body::from(body.to_owned())).unwrap();
+        send(router, path, &[JSON], body).await
+    }
+
+    async fn send(router: &Router, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        let request =
+            headers.iter().fold(http::Request::post(path), |request, (name, value)| request.header(*name, *value));
+        let request = request.body(Body::from(body.to_owned())).unwrap();
         let response = router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -303,6 +335,31 @@ mod tests {
         assert_eq!(post(&tester, "/any/path", &told).await, (200, "token\n".to_owned()));
         let failed = task(r#"{"type":"bash","cmd":"false"}"#);
         assert_eq!(post(&tester, "/", &failed).await, (500, "command false failed: : exit status 1".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_web_page_reaches_neither_commands_nor_gates() {
+        let tester = router(&Options::default());
+        let command = task(r#"{"type":"bash","cmd":"true"}"#);
+        let page = ("origin", "http://example.com");
+        for path in ["/", "/gate/approve", "/gate/open", "/rollback/open", "/gate/check"] {
+            assert_eq!(send(&tester, path, &[JSON, page], &command).await.0, 403, "{path}");
+        }
+        assert_eq!(post(&tester, "/gate/check", APP).await.0, 403, "it was not opened");
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "text/plain;application/json"] {
+            assert_eq!(send(&tester, "/", &[("content-type", kind)], &command).await.0, 415, "{kind}");
+        }
+        assert_eq!(send(&tester, "/", &[], &command).await.0, 415);
+        let charset = ("content-type", "application/json; charset=utf-8");
+        assert_eq!(send(&tester, "/", &[charset], &command).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn people_open_gates_with_a_plain_curl() {
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        let tester = router(&Options::default());
+        assert_eq!(send(&tester, "/gate/open", &[form], APP).await.0, 202);
+        assert_eq!(send(&tester, "/gate/check", &[form], APP).await.0, 200);
     }
 
     #[tokio::test]
