@@ -1,7 +1,8 @@
 //! Commands of hooks, run as real processes and bounded in number, time and output.
 //!
-//! Every command leads a process group of its own, and the whole group is ended when its time is over, when whoever
-//! waits for it is gone, or when the load tester stops: a pipeline leaves nobody behind.
+//! Every command leads a process group of its own, and the whole group is ended when the command is over or its time is,
+//! when whoever waits for it is gone, or when the load tester stops: nobody is left behind, neither of a pipeline nor
+//! of what a command started with `&`.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -170,11 +171,16 @@ impl Shared {
             process.spawn()?
             // Our ends of the pipe are closed here, so it ends with the last process that writes to it.
         };
-        let mut group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
-        let output = read(Receiver::from_owned_fd(reader.into())?, self.limits.output).await?;
-        let status = child.wait().await?;
-        group.0 = None;
-        Ok((output, status))
+        let group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
+        let ended = async move {
+            let status = child.wait().await;
+            // Whoever it left behind also holds the pipe open. The group's number is not given to others as long as
+            // somebody is in it.
+            drop(group);
+            status
+        };
+        let (output, status) = tokio::join!(read(Receiver::from_owned_fd(reader.into())?, self.limits.output), ended);
+        Ok((output?, status?))
     }
 
     fn program(&self, shell: Shell) -> &'static str {
@@ -221,7 +227,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Ends a process group unless told that it is over.
+/// Ends a process group when dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -289,6 +295,17 @@ mod tests {
         };
         assert!(text.ends_with("time limit of 300ms reached"), "{text}");
         eventually(|| !running(&mark)).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_in_the_background_ends_with_it() {
+        let mark = format!("seaway-left-{}", std::process::id());
+        let limits = Limits { time: Duration::from_secs(60), ..SMALL };
+        for output in ["", ">/dev/null 2>&1"] {
+            let command = format!("sh -c 'sleep 300; echo {mark}' {output} & echo done");
+            assert_eq!(tasks(limits).run("app.test", &command, false).await.unwrap(), "done\n");
+            eventually(|| !running(&mark)).await;
+        }
     }
 
     #[tokio::test]
