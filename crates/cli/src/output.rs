@@ -1,7 +1,7 @@
 //! How commands speak to people: colours only where a terminal shows them, errors with their causes.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{self, ErrorKind, IsTerminal, Write as _};
 
 /// Whether text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,22 @@ impl Paint {
 
 /// Prints a line to stdout. False when nobody reads any more (`seaway … | head`): the caller should stop.
 pub fn line(text: &str) -> bool {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+}
+
+/// Prints a whole text to stdout. A reader who leaves early (`… | head -1`) has seen enough, which is no error.
+pub fn text(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Prints an error with all its causes to stderr.
 pub fn error(error: &anyhow::Error) {
-    let paint = Paint::on(&std::io::stderr());
+    let paint = Paint::on(&io::stderr());
     let mut text = format!("{} {error}", paint.bad("error:"));
     for cause in error.chain().skip(1) {
         let _ = write!(text, "\n  because: {cause}");

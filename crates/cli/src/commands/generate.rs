@@ -1,19 +1,21 @@
 //! `seaway generate`: files that other tools read.
 
-use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-/// Print custom resource definitions, shell completions or the manual page.
+use crate::output;
+
+/// Print custom resource definitions, shell completions or manual pages.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   seaway generate crds | kubectl apply -f -
   seaway generate completions bash > /etc/bash_completion.d/seaway
-  seaway generate man > /usr/local/share/man/man1/seaway.1")]
+  seaway generate man --out /usr/local/share/man/man1")]
 pub struct Options {
     #[command(subcommand)]
     what: What,
@@ -32,23 +34,43 @@ enum What {
         /// The shell it is for.
         shell: Shell,
     },
-    /// The manual page, in roff.
-    Man,
+    /// The manual pages, in roff.
+    Man {
+        /// Directory for all pages, one for each command. Without it the page of seaway alone is printed.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
-/// Prints what was asked for.
+/// Prints or writes what was asked for.
 pub fn run(options: &Options, mut command: clap::Command) -> anyhow::Result<ExitCode> {
-    let mut text = Vec::new();
-    match &options.what {
-        What::Crds { json } => text = crds(*json)?.into_bytes(),
-        What::Completions { shell } => clap_complete::generate(*shell, &mut command, "seaway", &mut text),
-        What::Man => clap_mangen::Man::new(command).render(&mut text)?,
-    }
-    match std::io::stdout().write_all(&text) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.context("cannot write to stdout").map(|()| ExitCode::SUCCESS),
-    }
+    let text = match &options.what {
+        What::Crds { json } => crds(*json)?,
+        What::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut command, "seaway", &mut text);
+            String::from_utf8(text)?
+        }
+        What::Man { out: Some(folder) } => {
+            pages(command, folder)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        What::Man { out: None } => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(command).render(&mut text)?;
+            eprintln!("this is seaway(1) alone; --out DIR writes the pages of its commands too");
+            String::from_utf8(text)?
+        }
+    };
+    output::text(&text).context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for `seaway` and one for each of its commands.
+fn pages(command: clap::Command, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(command, folder))
+        .with_context(|| format!("cannot write the manual pages to {}", folder.display()))
 }
 
 /// The definitions as text.
@@ -67,4 +89,28 @@ fn crds(json: bool) -> anyhow::Result<String> {
         }
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::commands::Cli;
+
+    #[test]
+    fn every_command_has_a_manual_page() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let man1 = folder.path().join("man1");
+        pages(Cli::command(), &man1).unwrap();
+        let page = |name: &str| std::fs::read_to_string(man1.join(name)).unwrap_or_default();
+        for command in Cli::command().get_subcommands() {
+            let name = format!("seaway-{}.1", command.get_name());
+            assert!(page(&name).contains("OPTIONS"), "{name}");
+            assert!(
+                page("seaway.1").contains(&name.replace(".1", "(1)").replace('-', "\\-")),
+                "{name} is not referred to"
+            );
+        }
+    }
 }
