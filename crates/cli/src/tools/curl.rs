@@ -17,14 +17,17 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 
 use super::web::{Ask, Caller, Failure, Proxy, Reply, Target, header};
+use crate::output;
 
 const USAGE: &str = "\
 A small curl: plain HTTP/1.1, honours http_proxy.
 
 Usage: curl [options] URL
 
-  -d, --data DATA       body of a POST; @file reads a file, @- stdin; may be repeated
-  -H, --header LINE     header as 'Name: value', may be repeated
+  -d, --data DATA       body of a POST; @file reads a file, @- stdin, without line breaks; may be repeated
+      --data-binary DATA  the same with line breaks as they are
+      --data-raw DATA   the same, @ has no meaning
+  -H, --header LINE     header as 'Name: value', may be repeated; 'Name:' leaves one out, 'Name;' sends it empty
   -X, --request METHOD  method
   -I, --head            ask for the head only
   -A, --user-agent TEXT User-Agent header
@@ -33,8 +36,10 @@ Usage: curl [options] URL
   -o, --output FILE     write the body to a file
   -w, --write-out TEXT  print TEXT at the end; knows %{http_code}, %{time_total}, %{size_download}
   -m, --max-time SECS   time limit of the whole call
+      --connect-timeout SECS  time limit of connecting
   -i, --include         print the head of the reply too
   -f, --fail            exit code 22 and no body for a status of 400 or more
+      --fail-with-body  exit code 22 and the body for a status of 400 or more
   -s, --silent          no error text
   -S, --show-error      error text even with -s
   -v, --verbose         print both heads to stderr
@@ -53,7 +58,7 @@ const BROKEN_OFF: u8 = 56;
 #[derive(Debug, Default, PartialEq)]
 struct Options {
     url: Option<String>,
-    data: Vec<String>,
+    data: Vec<Data>,
     headers: Vec<String>,
     method: Option<String>,
     head: bool,
@@ -63,12 +68,31 @@ struct Options {
     output: Option<String>,
     write_out: Option<String>,
     max_time: Option<Duration>,
+    connect_timeout: Option<Duration>,
     include: bool,
-    fail: bool,
+    fail: Option<Fail>,
     silent: bool,
     show_error: bool,
     verbose: bool,
     help: bool,
+}
+
+/// A part of the body, and how it is written.
+#[derive(Debug, PartialEq)]
+enum Data {
+    /// `@` reads a file, whose line breaks are dropped.
+    Text(String),
+    /// `@` reads a file, as it is.
+    Binary(String),
+    /// Just this.
+    Raw(String),
+}
+
+/// What happens with a status of 400 or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fail {
+    WithoutBody,
+    WithBody,
 }
 
 /// What went wrong, with curl's exit code.
@@ -85,8 +109,7 @@ pub async fn main(args: Vec<OsString>) -> ExitCode {
         }
     };
     if options.help {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
+        return if output::text(USAGE).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NOT_WRITTEN) };
     }
     match call(&options).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,15 +132,15 @@ impl Options {
                     Some((name, value)) => (name, Some(value.to_owned())),
                     None => (long, None),
                 };
-                let short = short_of(name).ok_or_else(|| format!("option --{name} is not offered"))?;
-                options.set(short, &arg, || inline.or_else(|| args.next()))?;
+                options.set(name, &arg, || inline.or_else(|| args.next()))?;
             } else if let Some(letters) = arg.strip_prefix('-').filter(|letters| !letters.is_empty()) {
                 // Letters can be joined (`-sd`), and the rest of the word is the value of the first that wants one.
                 let mut rest = letters;
                 while let Some(letter) = rest.chars().next() {
                     rest = rest.strip_prefix(letter).unwrap_or_default();
                     let attached = (!rest.is_empty()).then(|| rest.to_owned());
-                    if options.set(letter, &arg, || attached.or_else(|| args.next()))? {
+                    let name = long_of(letter).ok_or_else(|| format!("option -{letter} is not offered"))?;
+                    if options.set(name, &arg, || attached.or_else(|| args.next()))? {
                         break;
                     }
                 }
@@ -131,36 +154,37 @@ impl Options {
         Ok(options)
     }
 
-    /// Sets one option; true when it took a value.
-    fn set(&mut self, letter: char, arg: &str, value: impl FnOnce() -> Option<String>) -> Result<bool, String> {
-        match letter {
-            'i' => self.include = true,
-            'f' => self.fail = true,
-            's' => self.silent = true,
-            'S' => self.show_error = true,
-            'v' => self.verbose = true,
-            'I' => self.head = true,
-            'h' => self.help = true,
-            'k' => {}
-            'd' | 'H' | 'X' | 'A' | 'u' | 'x' | 'o' | 'w' | 'm' => {
-                let value = value().ok_or_else(|| format!("option {arg} needs a value"))?;
-                match letter {
-                    'd' => self.data.push(value),
-                    'H' => self.headers.push(value),
-                    'X' => self.method = Some(value),
-                    'A' => self.user_agent = Some(value),
-                    'u' => self.user = Some(value),
-                    'x' => self.proxy = Some(value),
-                    'o' => self.output = Some(value),
-                    'w' => self.write_out = Some(value),
-                    _ => {
-                        let seconds = value.parse().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-                        self.max_time = Some(seconds.ok_or_else(|| format!("{value:?} is no number of seconds"))?);
-                    }
+    /// Sets one option by its long name; true when it took a value.
+    fn set(&mut self, name: &str, arg: &str, value: impl FnOnce() -> Option<String>) -> Result<bool, String> {
+        let value = || value().ok_or_else(|| format!("option {arg} needs a value"));
+        match name {
+            "include" => self.include = true,
+            "fail" => self.fail = Some(Fail::WithoutBody),
+            "fail-with-body" => self.fail = Some(Fail::WithBody),
+            "silent" => self.silent = true,
+            "show-error" => self.show_error = true,
+            "verbose" => self.verbose = true,
+            "head" => self.head = true,
+            "help" => self.help = true,
+            "insecure" => {}
+            _ => {
+                match name {
+                    "data" | "data-ascii" => self.data.push(Data::Text(value()?)),
+                    "data-binary" => self.data.push(Data::Binary(value()?)),
+                    "data-raw" => self.data.push(Data::Raw(value()?)),
+                    "header" => self.headers.push(value()?),
+                    "request" => self.method = Some(value()?),
+                    "user-agent" => self.user_agent = Some(value()?),
+                    "user" => self.user = Some(value()?),
+                    "proxy" => self.proxy = Some(value()?),
+                    "output" => self.output = Some(value()?),
+                    "write-out" => self.write_out = Some(value()?),
+                    "max-time" => self.max_time = Some(seconds(&value()?)?),
+                    "connect-timeout" => self.connect_timeout = Some(seconds(&value()?)?),
+                    other => return Err(format!("option --{other} is not offered")),
                 }
                 return Ok(true);
             }
-            other => return Err(format!("option -{other} is not offered")),
         }
         Ok(false)
     }
@@ -178,17 +202,38 @@ impl Options {
         if let Some(user) = &self.user {
             headers.insert(AUTHORIZATION, value(&format!("Basic {}", STANDARD.encode(user)))?);
         }
-        for line in &self.headers {
-            let (name, value) = header(line)?;
-            headers.insert(name, value);
-        }
+        self.change(&mut headers)?;
         let method = match (&self.method, self.head, self.data.is_empty()) {
             (Some(method), ..) => method.parse().map_err(|_| format!("{method:?} is no HTTP method"))?,
             (None, true, _) => Method::HEAD,
             (None, false, true) => Method::GET,
             (None, false, false) => Method::POST,
         };
-        Ok(Ask { method, headers, body: self.body()?, keep_alive: false, limit: self.max_time })
+        Ok(Ask {
+            method,
+            headers,
+            body: self.body()?,
+            keep_alive: false,
+            limit: self.max_time,
+            connect_limit: self.connect_timeout,
+        })
+    }
+
+    /// Adds the headers of the command line. They replace ours of the same name, and each other they join.
+    fn change(&self, headers: &mut HeaderMap) -> Result<(), String> {
+        let mut given = HeaderMap::new();
+        for line in &self.headers {
+            let (name, value) = match line.strip_suffix(';').filter(|name| !name.contains(':')) {
+                Some(name) => header(&format!("{name}:"))?,
+                None => header(line)?,
+            };
+            headers.remove(&name);
+            if !value.is_empty() || !line.contains(':') {
+                given.append(name, value);
+            }
+        }
+        headers.extend(given);
+        Ok(())
     }
 
     fn body(&self) -> Result<Bytes, String> {
@@ -197,43 +242,57 @@ impl Options {
             if index > 0 {
                 body.push(b'&');
             }
-            match data.strip_prefix('@') {
-                None => body.extend_from_slice(data.as_bytes()),
-                Some(file) => {
-                    let mut content = Vec::new();
-                    let read = if file == "-" {
-                        io::stdin().read_to_end(&mut content)
-                    } else {
-                        std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut content))
-                    };
-                    read.map_err(|error| format!("cannot read {file}: {error}"))?;
-                    body.extend(content.into_iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-                }
+            match data {
+                Data::Raw(text) => body.extend_from_slice(text.as_bytes()),
+                Data::Binary(text) | Data::Text(text) => match text.strip_prefix('@') {
+                    None => body.extend_from_slice(text.as_bytes()),
+                    Some(file) => {
+                        let mut content = read(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+                        if matches!(data, Data::Text(_)) {
+                            content.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
+                        }
+                        body.append(&mut content);
+                    }
+                },
             }
         }
         Ok(Bytes::from(body))
     }
 }
 
-fn short_of(long: &str) -> Option<char> {
-    Some(match long {
-        "data" | "data-raw" | "data-ascii" | "data-binary" => 'd',
-        "header" => 'H',
-        "request" => 'X',
-        "head" => 'I',
-        "user-agent" => 'A',
-        "user" => 'u',
-        "proxy" => 'x',
-        "output" => 'o',
-        "write-out" => 'w',
-        "max-time" | "connect-timeout" => 'm',
-        "include" => 'i',
-        "fail" | "fail-with-body" => 'f',
-        "silent" => 's',
-        "show-error" => 'S',
-        "verbose" => 'v',
-        "insecure" => 'k',
-        "help" => 'h',
+fn read(file: &str) -> io::Result<Vec<u8>> {
+    if file != "-" {
+        return std::fs::read(file);
+    }
+    let mut content = Vec::new();
+    io::stdin().read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("{text:?} is no number of seconds"))
+}
+
+fn long_of(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'd' => "data",
+        'H' => "header",
+        'X' => "request",
+        'I' => "head",
+        'A' => "user-agent",
+        'u' => "user",
+        'x' => "proxy",
+        'o' => "output",
+        'w' => "write-out",
+        'm' => "max-time",
+        'i' => "include",
+        'f' => "fail",
+        's' => "silent",
+        'S' => "show-error",
+        'v' => "verbose",
+        'k' => "insecure",
+        'h' => "help",
         _ => return None,
     })
 }
@@ -264,7 +323,7 @@ async fn call(options: &Options) -> Result<(), Problem> {
         eprint!("{}", head(&reply, "< "));
     }
     print(options, &reply, took).map_err(|error| Problem(NOT_WRITTEN, format!("cannot write the body: {error}")))?;
-    if options.fail && reply.status.as_u16() >= 400 {
+    if options.fail.is_some() && reply.status.as_u16() >= 400 {
         return Err(Problem(REFUSED_STATUS, format!("the server answered {}", reply.status.as_u16())));
     }
     Ok(())
@@ -282,7 +341,7 @@ fn head(reply: &Reply, prefix: &str) -> String {
 
 fn print(options: &Options, reply: &Reply, took: Duration) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let refused = options.fail && reply.status.as_u16() >= 400;
+    let refused = options.fail == Some(Fail::WithoutBody) && reply.status.as_u16() >= 400;
     if !refused {
         let head = if options.include || options.head { head(reply, "") } else { String::new() };
         if let Some(file) = options.output.as_deref().filter(|file| *file != "-") {
@@ -363,6 +422,37 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_data_is_taken_as_curl_takes_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("body");
+        std::fs::write(&file, "a\r\nb\n").unwrap();
+        let at = format!("@{}", file.display());
+        for (option, expected) in [("--data", "ab"), ("--data-binary", "a\r\nb\n"), ("--data-raw", at.as_str())] {
+            assert_eq!(parse(&[option, &at, "http://x"]).unwrap().body().unwrap(), expected, "{option}");
+        }
+    }
+
+    #[test]
+    fn headers_join_each_other_and_replace_ours() {
+        let line = ["-d", "x", "-H", "A: 1", "-H", "a: 2", "-H", "Accept: text/html", "-H", "User-Agent:", "-H", "B;"];
+        let headers = parse(&[&line[..], &["http://x"]].concat()).unwrap().ask().unwrap().headers;
+        let all = |name: &str| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!(all("a"), ["1", "2"]);
+        assert_eq!(all("accept"), ["text/html"]);
+        assert_eq!(all("user-agent"), Vec::<&str>::new());
+        assert_eq!(all("b"), [""]);
+        assert_eq!(all("content-type"), ["application/x-www-form-urlencoded"]);
+    }
+
+    #[test]
+    fn connecting_and_the_whole_call_have_limits_of_their_own() {
+        let ask = parse(&["--connect-timeout", "2", "-m", "30", "http://x"]).unwrap().ask().unwrap();
+        assert_eq!((ask.connect_limit, ask.limit), (Some(Duration::from_secs(2)), Some(Duration::from_secs(30))));
+        let ask = parse(&["--connect-timeout=0.5", "http://x"]).unwrap().ask().unwrap();
+        assert_eq!((ask.connect_limit, ask.limit), (Some(Duration::from_millis(500)), None));
+    }
+
+    #[test]
     fn what_is_not_offered_is_named() {
         assert_eq!(parse(&["-L", "http://x"]).unwrap_err(), "option -L is not offered");
         assert_eq!(parse(&["--http2", "http://x"]).unwrap_err(), "option --http2 is not offered");
@@ -380,6 +470,14 @@ mod tests {
         assert_eq!(call(&options).await.map_err(|problem| problem.0), Err(REFUSED_STATUS));
         let options = parse(&["-s", "-o", "/dev/null", &url]).unwrap();
         assert_eq!(call(&options).await.map_err(|problem| problem.0), Ok(()));
+
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("body");
+        for (option, body) in [("--fail", None), ("--fail-with-body", Some("no"))] {
+            let options = parse(&["-s", option, "-o", file.to_str().unwrap(), &url]).unwrap();
+            assert_eq!(call(&options).await.map_err(|problem| problem.0), Err(REFUSED_STATUS));
+            assert_eq!(std::fs::read_to_string(&file).ok().as_deref(), body, "{option}");
+        }
     }
 
     #[tokio::test]

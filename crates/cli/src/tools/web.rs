@@ -10,8 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -42,7 +43,10 @@ pub(crate) struct Ask {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub keep_alive: bool,
+    /// Of the whole exchange.
     pub limit: Option<Duration>,
+    /// Of the time until there is a connection.
+    pub connect_limit: Option<Duration>,
 }
 
 /// What came back, and how long its parts took.
@@ -202,33 +206,53 @@ impl Caller {
     }
 
     async fn exchange(&mut self, ask: &Ask) -> Result<Reply, Failure> {
-        if let Some(sender) = self.open.take() {
+        let kept = match self.open.take() {
             // A kept connection may have been closed by the other side in the meantime: that is no failure of the
-            // server, and a request without side effects may be sent again on a new connection.
-            match self.send(sender, ask, Duration::ZERO).await {
-                Err(Failure::Broken(_)) if ask.method.is_idempotent() => {}
-                result => return result,
+            // server, and a request that may arrive twice is sent again on a new connection. Once an answer has begun
+            // it is the answer, whole or broken.
+            Some(sender) => match self.head(sender, ask).await {
+                Err(Failure::Broken(_)) if ask.method.is_idempotent() => None,
+                begun => Some(begun?),
+            },
+            None => None,
+        };
+        let (begun, dial) = match kept {
+            Some(begun) => (begun, Duration::ZERO),
+            None => {
+                let start = Instant::now();
+                let sender = self.connect(ask.connect_limit).await?;
+                let dial = start.elapsed();
+                (self.head(sender, ask).await?, dial)
             }
-        }
-        let start = Instant::now();
-        let stream = self.target.connect().await.map_err(|error| Failure::Connect(error.to_string()))?;
+        };
+        self.read(begun, ask, dial).await
+    }
+
+    async fn connect(&self, limit: Option<Duration>) -> Result<SendRequest<Full<Bytes>>, Failure> {
+        let connecting = self.target.connect();
+        let stream = match limit {
+            Some(limit) => tokio::time::timeout(limit, connecting).await.map_err(|_| Failure::Timeout(limit))?,
+            None => connecting.await,
+        };
+        let stream = stream.map_err(|error| Failure::Connect(error.to_string()))?;
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|error| Failure::Connect(error.to_string()))?;
         tokio::spawn(connection);
-        self.send(sender, ask, start.elapsed()).await
+        Ok(sender)
     }
 
-    async fn send(
-        &mut self,
-        mut sender: SendRequest<Full<Bytes>>,
-        ask: &Ask,
-        dial: Duration,
-    ) -> Result<Reply, Failure> {
+    /// Sends the request and waits until an answer begins.
+    async fn head(&self, mut sender: SendRequest<Full<Bytes>>, ask: &Ask) -> Result<Begun, Failure> {
         let broken = |error: hyper::Error| Failure::Broken(error.to_string());
         sender.ready().await.map_err(broken)?;
         let sent = Instant::now();
         let response = sender.send_request(self.target.request(ask)?).await.map_err(broken)?;
-        let wait = sent.elapsed();
+        Ok(Begun { sender, response, wait: sent.elapsed() })
+    }
+
+    /// Reads the rest of the answer.
+    async fn read(&mut self, begun: Begun, ask: &Ask, dial: Duration) -> Result<Reply, Failure> {
+        let Begun { sender, response, wait } = begun;
         let (head, body) = response.into_parts();
         let reading = Instant::now();
         let body = Limited::new(body, LARGEST_BODY)
@@ -244,6 +268,13 @@ impl Caller {
     }
 }
 
+/// An answer whose head is here.
+struct Begun {
+    sender: SendRequest<Full<Bytes>>,
+    response: Response<Incoming>,
+    wait: Duration,
+}
+
 /// Splits `Name: value` as written after `-H`.
 pub(crate) fn header(text: &str) -> Result<(http::HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or_else(|| format!("header {text:?} has no colon"))?;
@@ -255,7 +286,72 @@ pub(crate) fn header(text: &str) -> Result<(http::HeaderName, HeaderValue), Stri
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+    /// A server that gives each connection these answers, one per request, and then hangs up.
+    async fn server(answers: &'static [&'static str]) -> (Target, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = Target::parse(&format!("http://{}/", listener.local_addr().unwrap()), None).unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let count = Arc::clone(&count);
+                tokio::spawn(async move {
+                    for answer in answers {
+                        // A request of these tests fits into one segment.
+                        if stream.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
+                            count.fetch_add(1, Ordering::Relaxed);
+                            stream.write_all(answer.as_bytes()).await.unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        (target, asked)
+    }
+
+    fn ask(method: Method) -> Ask {
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        Ask { method, headers, body, keep_alive: true, limit: None, connect_limit: None }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_answer_broke_off_is_not_sent_again() {
+        let (target, asked) = server(&[WHOLE, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok"]).await;
+        for method in [Method::GET, Method::DELETE] {
+            asked.store(0, Ordering::Relaxed);
+            let mut caller = Caller::new(target.clone());
+            assert_eq!(caller.call(&ask(method.clone())).await.unwrap().body, "ok");
+            let second = caller.call(&ask(method.clone())).await;
+            assert!(matches!(second, Err(Failure::Broken(_))), "{method} {second:?}");
+            assert_eq!(asked.load(Ordering::Relaxed), 2, "{method}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kept_connection_that_was_closed_is_replaced_where_that_is_safe() {
+        let (target, asked) = server(&[WHOLE, ""]).await;
+        let mut caller = Caller::new(target.clone());
+        caller.call(&ask(Method::GET)).await.unwrap();
+        assert_eq!(caller.call(&ask(Method::GET)).await.unwrap().body, "ok");
+        assert_eq!(asked.load(Ordering::Relaxed), 3, "the second one twice");
+
+        let mut caller = Caller::new(target);
+        caller.call(&ask(Method::POST)).await.unwrap();
+        let second = caller.call(&ask(Method::POST)).await;
+        assert!(matches!(second, Err(Failure::Broken(_))), "{second:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 5);
+    }
 
     fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
         move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
