@@ -44,6 +44,9 @@ pub struct Options {
     json: bool,
 }
 
+/// What a shell shows for a program that wrote to a reader who is gone.
+const READER_GONE: u8 = 141;
+
 /// How often the screen is drawn and the users are counted.
 const FRAME: Duration = Duration::from_millis(100);
 
@@ -77,6 +80,9 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
         tokio::pin!(story);
         let mut frames = tokio::time::interval(FRAME);
         loop {
+            if !narrator.is_heard() {
+                break None;
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break None,
@@ -91,8 +97,12 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
         }
     };
     let Some(outcome) = outcome else {
+        let heard = narrator.is_heard();
         drop(narrator);
         ground.stop().await;
+        if !heard {
+            return Ok(ExitCode::from(READER_GONE));
+        }
         eprintln!("interrupted; everything was stopped");
         return Ok(ExitCode::from(130));
     };

@@ -38,6 +38,7 @@ pub struct Narrator {
     /// What has been seen.
     pub model: Model,
     voice: Voice,
+    heard: bool,
 }
 
 impl Screen {
@@ -79,22 +80,23 @@ fn means_stop(event: &Event) -> bool {
 impl Narrator {
     /// A narrator who has not seen anything yet.
     pub fn new(began: Timestamp, speed: u32, voice: Voice) -> Self {
-        Self { model: Model::new(began, speed, FIRST), voice }
+        Self { model: Model::new(began, speed, FIRST), voice, heard: true }
     }
 
     /// Takes in a sight and tells what is new about it.
     pub fn see(&mut self, now: Timestamp, sight: Sight) {
         for change in self.model.see(now, sight) {
-            match &self.voice {
-                Voice::Screen(_) => {}
-                Voice::Plain(paint) => {
-                    output::line(&line(&self.model, &change, *paint));
-                }
-                Voice::Json => {
-                    output::line(&record(&self.model, &change).to_string());
-                }
-            }
+            self.heard &= match &self.voice {
+                Voice::Screen(_) => true,
+                Voice::Plain(paint) => output::line(&line(&self.model, &change, *paint)),
+                Voice::Json => output::line(&record(&self.model, &change).to_string()),
+            };
         }
+    }
+
+    /// Whether somebody still reads. False once a line could not be written (`seaway demo | head`).
+    pub fn is_heard(&self) -> bool {
+        self.heard
     }
 
     /// Shows the time that has passed.
