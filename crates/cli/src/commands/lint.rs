@@ -15,7 +15,7 @@ use crate::output::{self, Paint};
 
 /// Find mistakes in Canaries, MetricTemplates and AlertProviders.
 ///
-/// Says the same as the operator would, and finds misspelt fields, which a cluster drops in silence. Prints
+/// Says the same as an operator with the same flags would, and finds misspelt fields, which a cluster drops in silence. Prints
 /// `file:line: error: path: problem; remedy`. Exits with 1 if there are errors; warnings alone are fine.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -31,7 +31,8 @@ pub struct Options {
     /// One JSON object for each finding.
     #[arg(long)]
     json: bool,
-    /// Who routes traffic for Canaries that do not say, as given to the operator.
+    /// Who routes traffic for Canaries that do not say. Give what the operator is given; left out, the operator's own
+    /// default is Flagger's, istio.
     #[arg(long, default_value = "gatewayapi:v1")]
     mesh_provider: String,
     /// Refuse references to objects of other namespaces, as the operator does with this flag.
