@@ -61,7 +61,8 @@ pub enum Effect {
     /// The stored copies of this revision's configs are those the primary runs: ready for the next promotion, which then
     /// need not read them. Nothing depends on it; [`Effect::StorePrevious`] makes up for what is missing.
     KeepCurrent(Revision),
-    /// The primary runs what was stored before it became (or began to become) this revision.
+    /// The primary runs what was stored before it became (or began to become) this revision; a missing one is made again
+    /// from it. Where nothing is stored for this revision, nothing changes.
     RestorePrevious(Revision),
     /// The target runs at the primary's size (deletion with revert).
     ScaleToPrimary,

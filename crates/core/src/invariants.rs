@@ -2,7 +2,8 @@
 //!
 //! [`check`] looks at one decision before it is carried out; the operator calls it every time, and a violation becomes a
 //! refused round, an Event and a metric, never a panic. [`commit`] looks at what was really written, one write at a time;
-//! tests call it for every commit. The two share no code with the rules they check beyond the words.
+//! tests call it for every commit. The rules do not call anything here: what they derive is checked, not repeated. Shared are
+//! only the words: what a status intends, how an answer is judged, which revision is which.
 
 pub mod commit;
 
@@ -46,7 +47,7 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
         match effect {
             Effect::SetSplit(split) => {
                 let current = seen.route.as_ref().and_then(|route| route.split);
-                no_traffic_to_the_dead(current.as_ref(), split, seen)?;
+                no_traffic_to_the_dead(current, *split, seen)?;
                 no_rise_without_a_verdict(&case, current, *split)?;
             }
             Effect::ScaleToZero => no_pods_taken_from_traffic(&case, decision)?,
@@ -81,7 +82,7 @@ struct Case<'a> {
 }
 
 /// I1: traffic only ever moves towards someone who answers. An unknown current split counts as nobody having anything.
-pub fn no_traffic_to_the_dead(from: Option<&Split>, to: &Split, seen: &Observed) -> Checked {
+fn no_traffic_to_the_dead(from: Option<Split>, to: Split, seen: &Observed) -> Checked {
     for (variant, weight) in to.weights() {
         let rises = weight > from.map_or(0, |from| from.weight(variant));
         let answers = match variant {
@@ -154,7 +155,8 @@ fn only_what_was_analysed(case: &Case<'_>, revision: &revision::Revision, id: &s
 /// I3: a primary is made from what the user runs at adoption, from what was promoted, or from what is being promoted.
 fn only_proven_primaries(case: &Case<'_>, revision: &revision::Revision) -> Checked {
     let proven = match case.after.phase {
-        Phase::Unset | Phase::Initializing | Phase::Promoting => true,
+        Phase::Unset | Phase::Initializing => true,
+        Phase::Promoting | Phase::Finalising if revision::same_revision(case.after, revision) => true,
         _ => case.after.last_promoted_spec == revision.template,
     };
     if proven { Ok(()) } else { Err(Violation::new("I3", "a primary would be made from an unproven revision")) }

@@ -24,9 +24,15 @@ pub struct Observed {
     pub primary: Option<Workload>,
     /// What the target would run now: template and tracked configs. `None` when it cannot be known, see `problems`.
     pub revision: Option<Revision>,
-    /// The revision the target would run, when it was written by an older algorithm or by Flagger: true means
-    /// "the target equals the primary", so an unknown stored hash is no change.
+    /// The primary runs what the target would run: same template but for what we change in every primary, same configs.
+    /// Hashes that cannot be compared (an older algorithm, Flagger's, a template with a new server-side default) are no
+    /// change then, and an adopted primary needs no copy.
     pub target_equals_primary: bool,
+    /// What is stored of the primary from before it became, or began to become, the revision that the status names.
+    pub previous: Previous,
+    /// When the target was last put to sleep at rest, as far as this process knows. Somebody who wakes it again and again
+    /// is not fought at every turn.
+    pub slept: Option<Timestamp>,
     /// Why something cannot be seen (target or mandatory config missing, selector label missing…): full event texts.
     pub problems: Vec<String>,
     /// The apex Service exists and selects the primary's pods.
@@ -40,6 +46,20 @@ pub struct Observed {
     /// Questions that are being asked right now. Optional: it only keeps a check that takes longer than an interval
     /// from being asked a second time meanwhile.
     pub asked: BTreeSet<QuestionKey>,
+}
+
+/// What is stored of the primary from before a promotion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Previous {
+    /// Nobody has looked: restoring is tried, and may bring nothing.
+    #[default]
+    Unknown,
+    /// Nothing that could be restored.
+    Absent,
+    /// It is stored, and the primary is just that: not changed yet, or completely restored.
+    Intact,
+    /// It is stored, and the primary differs from it, in whole or in part, or does not exist.
+    Differs,
 }
 
 /// A workload, reduced to what the rules ask.

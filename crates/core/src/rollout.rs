@@ -50,6 +50,11 @@ pub fn decide(now: Timestamp, plan: &Plan, status: &CanaryStatus, seen: &Observe
     finish(&round, draft)
 }
 
+/// Whether effects of this phase may copy configs to the primary, so that what was read for it is worth keeping.
+pub fn is_copying(phase: Phase) -> bool {
+    matches!(phase, Phase::Initializing | Phase::Promoting | Phase::Finalising)
+}
+
 /// A suspended canary is left exactly as it is, traffic included.
 fn suspended(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("suspend");

@@ -3,6 +3,8 @@
 //! A scene is plain data that a test can fill from a model, from an API server's commit hook or from a watch. A commit
 //! changes one object, so between two scenes either traffic moved, or pods, or the status.
 
+use std::collections::BTreeMap;
+
 use seaway_api::canary::{CanaryStatus, Phase};
 
 use super::Violation;
@@ -35,6 +37,8 @@ pub struct Pods {
     pub ready: u32,
     /// Hash of the revision in its pod template.
     pub revision: String,
+    /// The configs it reads, by checksum. Left empty where they are not looked at.
+    pub configs: BTreeMap<String, String>,
 }
 
 /// Checks the step from one scene to the next.
@@ -84,19 +88,20 @@ fn pods(before: &Scene, after: &Scene) -> Result<(), Violation> {
 /// I3, I4: the primary changes to what the stored status promotes, or back to what it had promoted before.
 fn primary(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> {
     let (Some(old), Some(new)) = (&before.primary, &after.primary) else { return Ok(()) };
-    if old.revision == new.revision {
-        return Ok(());
-    }
     let status = &after.status;
-    let allowed = match status.phase {
-        Phase::Unset | Phase::Initializing => true,
-        Phase::Promoting | Phase::Finalising if status.is_true(ROLLING_BACK) => {
-            new.revision == status.last_promoted_spec
-        }
-        Phase::Promoting => new.revision == status.last_applied_spec,
-        _ => false,
+    let (copying, back) = match status.phase {
+        Phase::Unset | Phase::Initializing => return Ok(()),
+        Phase::Promoting => (!status.is_true(ROLLING_BACK), true),
+        Phase::Finalising => (false, status.is_true(ROLLING_BACK)),
+        _ => (false, false),
     };
-    if allowed {
+    if old.configs != new.configs && !copying && !back {
+        let text = format!("the configs of {}'s primary changed in phase {}", plan.key(), status.phase);
+        return Err(Violation::new("I3", text));
+    }
+    let promotes = copying && new.revision == status.last_applied_spec;
+    let restores = back && new.revision == status.last_promoted_spec;
+    if old.revision == new.revision || promotes || restores {
         return Ok(());
     }
     let text = format!("the primary of {} got {} in phase {}", plan.key(), new.revision, status.phase);

@@ -13,7 +13,7 @@ use super::round::{Hooks, Round};
 use crate::analysis::{self, Outcome};
 use crate::effect::Effect;
 use crate::intent;
-use crate::observed::{Readiness, Revision};
+use crate::observed::{Readiness, Revision, Workload};
 use crate::question::Subject;
 use crate::revision::{digest, same_revision};
 use crate::split::Split;
@@ -26,25 +26,25 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
     }
     let mut draft = Draft::new("analyse");
     round.keep(&mut draft);
-    let (Some(revision), Some(target)) = (&round.seen.revision, &round.seen.target) else {
+    let revision = round.seen.revision.as_ref();
+    if let Some(other) = revision.filter(|revision| !same_revision(round.status, revision)) {
+        return restart(round, draft, other);
+    }
+    let intended = intent::intent(round.plan, round.status).split;
+    let repairing = intended.is_some_and(|split| draft.route(round.serve(split)));
+    let Some(target) = &round.seen.target else {
         round.problems(&mut draft);
         return draft;
     };
-    if !same_revision(round.status, revision) {
-        return restart(round, draft, revision);
-    }
     if round.status.failed_checks >= i64::from(round.plan.threshold) {
         return rollback::start(round, draft, &Cause::FailedChecks, None, round.status.failed_checks);
     }
-    let repair = intent::intent(round.plan, round.status).split.and_then(|split| round.set_split(split));
-    let repairing = repair.is_some();
-    draft.make(repair);
     if target.replicas == 0 {
         draft.make(Effect::ScaleUp);
         draft.wake_at(round.next_tick());
         return draft;
     }
-    if !primary_holds(round, &mut draft) {
+    if !primary_holds(round, &mut draft, target) {
         return draft;
     }
     match &target.readiness {
@@ -58,7 +58,7 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
             return rollback::start(round, draft, &cause, None, round.status.failed_checks);
         }
     }
-    if round.plan.skip_analysis {
+    if let Some(revision) = revision.filter(|_| round.plan.skip_analysis) {
         return promotion::start(round, draft, revision);
     }
     if repairing {
@@ -79,27 +79,27 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
 
 /// Whether the primary is fit to be compared with. One that will not come up ends the rollout. With `skipAnalysis` nothing
 /// is compared, and the new revision may be the cure.
-fn primary_holds(round: &Round<'_>, draft: &mut Draft) -> bool {
+fn primary_holds(round: &Round<'_>, draft: &mut Draft, target: &Workload) -> bool {
     if round.plan.skip_analysis {
         return true;
     }
-    match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
-        Some(Readiness::Ready) => true,
+    let lost = match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
+        Some(Readiness::Ready) => return true,
         Some(readiness @ Readiness::Waiting { reason, .. }) => {
             round.wait_for(draft, "primary", readiness, round.primary_not_ready(reason));
-            false
+            return false;
         }
-        Some(Readiness::Failed { reason }) => {
-            let cause = Cause::PrimaryNotReady(round.primary_not_ready(reason));
-            *draft = rollback::start(round, draft.clone(), &cause, None, round.status.failed_checks);
-            false
+        Some(Readiness::Failed { reason }) => round.primary_not_ready(reason),
+        // The target is all there is, and may be about to answer.
+        None if !target.answers() && matches!(target.readiness, Readiness::Waiting { .. }) => {
+            round.wait_for(draft, "primary", &target.readiness, round.primary_missing());
+            return false;
         }
-        None => {
-            round.problems(draft);
-            round.waiting(draft, "primary", round.primary_not_ready("it does not exist"));
-            false
-        }
-    }
+        None => round.primary_missing(),
+    };
+    let (cause, failed) = (Cause::PrimaryNotReady(lost), round.status.failed_checks);
+    *draft = rollback::start(round, draft.clone(), &cause, None, failed);
+    false
 }
 
 /// Another revision: everything back to the primary, and from the beginning. The target already runs.
@@ -108,7 +108,7 @@ pub(super) fn restart(round: &Round<'_>, mut draft: Draft, revision: &Revision) 
     draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
         status::restart(status, revision);
     }));
-    draft.make(round.set_split(Split::primary_only()));
+    draft.route(round.set_split(Split::primary_only()));
     let text = format!("New revision detected! Restarting analysis for {}", round.plan.target_key());
     draft.notices.push(round.normal(&format!("restart {}", digest(revision)), text));
     draft
@@ -122,8 +122,9 @@ enum Tick {
     Closed(Draft),
 }
 
-fn run_ticks(round: &Round<'_>, draft: &Draft, revision: &Revision) -> Draft {
-    let digest = digest(revision);
+/// `revision` is unknown while a config of it cannot be seen: the canary is still watched, but does not advance.
+fn run_ticks(round: &Round<'_>, draft: &Draft, revision: Option<&Revision>) -> Draft {
+    let digest = digest(&round.applied());
     let mut last = draft.clone();
     for tick in round.ticks(&digest) {
         match run(round, draft.clone(), revision, &digest, tick) {
@@ -136,7 +137,7 @@ fn run_ticks(round: &Round<'_>, draft: &Draft, revision: &Revision) -> Draft {
 }
 
 /// One tick: rollback hooks, checks, gates, and then a step.
-fn run(round: &Round<'_>, mut draft: Draft, revision: &Revision, digest: &str, tick: u64) -> Tick {
+fn run(round: &Round<'_>, mut draft: Draft, revision: Option<&Revision>, digest: &str, tick: u64) -> Tick {
     match rollback::wish(round, &mut draft, digest, tick) {
         Wish::Nobodys => {}
         Wish::Pending => return Tick::Decided(waking(round, draft)),
@@ -145,10 +146,10 @@ fn run(round: &Round<'_>, mut draft: Draft, revision: &Revision, digest: &str, t
             return Tick::Decided(rollback::start(round, draft, &Cause::Manual(hook), None, failed));
         }
     }
-    let checked = if round.weight() == 0 {
-        prepare(round, &mut draft, digest, tick)
-    } else {
-        check(round, &mut draft, digest, tick)
+    let checked = match round.weight() {
+        0 if revision.is_none() => Checked::Passed,
+        0 => prepare(round, &mut draft, digest, tick),
+        _ => check(round, &mut draft, digest, tick),
     };
     match checked {
         Checked::Passed => {}
@@ -158,6 +159,10 @@ fn run(round: &Round<'_>, mut draft: Draft, revision: &Revision, digest: &str, t
         }
         Checked::Failed => return Tick::Decided(fail(round, draft)),
     }
+    let Some(revision) = revision else {
+        round.problems(&mut draft);
+        return Tick::Closed(draft);
+    };
     if round.status.phase == Phase::Progressing {
         match round.hooks(&mut draft, digest, tick, HookType::ConfirmTrafficIncrease) {
             Hooks::Passed => {}
@@ -256,7 +261,7 @@ fn advance(round: &Round<'_>, mut draft: Draft, next: u8) -> Draft {
     draft.rule = "advance";
     draft.status =
         Some(status::changed(round.now, round.plan, round.status, |status| status.canary_weight = next.into()));
-    draft.make(round.set_split(Split::canary(next)));
+    draft.route(round.set_split(Split::canary(next)));
     let text = format!("Advance {} canary weight {next}", round.plan.key());
     draft.notices.push(round.normal("advance", text));
     draft

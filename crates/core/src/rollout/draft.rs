@@ -38,4 +38,13 @@ impl Draft {
     pub fn make(&mut self, effect: impl Into<Option<Effect>>) {
         self.effects.extend(effect.into());
     }
+
+    /// Traffic moves like this and no other way. It comes before everything else: upkeep may be refused, a refusal ends
+    /// the round, and users must not wait for that. Returns whether anything has to move.
+    pub fn route(&mut self, effect: Option<Effect>) -> bool {
+        self.effects.retain(|drafted| !matches!(drafted, Effect::SetSplit(_)));
+        let moves = effect.is_some();
+        self.effects.splice(..0, effect);
+        moves
+    }
 }

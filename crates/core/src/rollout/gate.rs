@@ -21,12 +21,15 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
     }
     let mut draft = Draft::new("wait for consent");
     rest::keep(round, &mut draft);
+    rest::remake(round, &mut draft);
     rest::sleep(round, &mut draft);
-    let Some(revision) = &round.seen.revision else {
+    if let Some(revision) = &round.seen.revision {
+        draft = start_or_wait(round, draft, revision);
+    } else {
         round.problems(&mut draft);
-        return draft;
-    };
-    start_or_wait(round, draft, revision)
+    }
+    rest::keep_autoscaler(round, &mut draft);
+    draft
 }
 
 /// Starts the rollout of `revision`, or asks the gates whether it may.

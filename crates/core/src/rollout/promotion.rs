@@ -1,7 +1,8 @@
 //! The primary takes over the analysed revision, then all traffic, then the canary goes to sleep.
 //!
 //! The intent (`Promoting`) is stored before the primary is touched, so a crash in between is continued, not undone. What is
-//! copied is the revision that was analysed: if the target moved on before the copy, the analysis starts again.
+//! copied is the revision that was analysed: if the target moved on before the copy, what was begun is taken back and the
+//! analysis starts again.
 
 use seaway_api::canary::Phase;
 
@@ -11,7 +12,7 @@ use super::rollback::{self, Cause};
 use super::round::{Drained, Round};
 use crate::effect::Effect;
 use crate::intent;
-use crate::observed::{Readiness, Revision};
+use crate::observed::{Previous, Readiness, Revision};
 use crate::revision::{flagger_id, same_revision};
 use crate::split::Split;
 use crate::status::{self, ROLLING_BACK};
@@ -40,11 +41,16 @@ fn copy(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
     draft.make(Effect::Promote { revision: revision.clone(), id: flagger_id(&round.plan.uid, revision) });
 }
 
-/// Whether the primary has the analysed revision. Flagger copies first and writes its phase afterwards, so in a promotion of
-/// its making it has.
-pub(super) fn copied(round: &Round<'_>) -> bool {
+/// Whether the primary was given the analysed revision.
+pub(super) fn has_applied(round: &Round<'_>) -> bool {
     let id = flagger_id(&round.plan.uid, &round.applied());
-    round.foreign() || round.seen.primary.as_ref().is_some_and(|primary| primary.id.as_deref() == Some(&id))
+    round.seen.primary.as_ref().is_some_and(|primary| primary.id.as_deref() == Some(&id))
+}
+
+/// Whether nothing is left to copy. Flagger copies first and writes its phase afterwards, so in a promotion of its making
+/// everything is copied.
+fn needs_no_copy(round: &Round<'_>) -> bool {
+    round.foreign() || has_applied(round)
 }
 
 /// Phase `Promoting`.
@@ -57,32 +63,44 @@ pub(super) fn promote(round: &Round<'_>) -> Draft {
     if round.seen.target.as_ref().is_some_and(|target| target.replicas == 0) {
         draft.make(Effect::ScaleUp);
     }
-    let repair = intent::intent(round.plan, round.status).split.and_then(|split| round.set_split(split));
-    let repairing = repair.is_some();
-    draft.make(repair);
-    if !copied(round) {
-        draft.wake_at(round.next_tick());
-        match &round.seen.revision {
-            None => round.problems(&mut draft),
-            Some(revision) if !same_revision(round.status, revision) => {
-                draft.effects.retain(|effect| !matches!(effect, Effect::SetSplit(_)));
-                return analyse::restart(round, draft, revision);
-            }
-            Some(revision) => copy(round, &mut draft, revision),
-        }
-        return draft;
+    let intended = intent::intent(round.plan, round.status).split;
+    let repairing = intended.is_some_and(|split| draft.route(round.serve(split)));
+    if needs_no_copy(round) { await_primary(round, draft, repairing) } else { change_primary(round, draft) }
+}
+
+/// The primary is still to get the analysed revision, or the rest of it.
+fn change_primary(round: &Round<'_>, mut draft: Draft) -> Draft {
+    draft.wake_at(round.next_tick());
+    match &round.seen.revision {
+        None => round.problems(&mut draft),
+        Some(revision) if !same_revision(round.status, revision) => return abandon(round, draft, revision),
+        Some(revision) => copy(round, &mut draft, revision),
     }
-    let Some(primary) = &round.seen.primary else {
-        round.problems(&mut draft);
-        return draft;
-    };
+    draft
+}
+
+/// The target moved on before the copy was complete. What was begun is taken back first, as long as the status still names
+/// it: otherwise the next promotion would store a mixture as what came before it.
+fn abandon(round: &Round<'_>, mut draft: Draft, revision: &Revision) -> Draft {
+    if round.seen.previous != Previous::Differs {
+        return analyse::restart(round, draft, revision);
+    }
+    draft.rule = "take back";
+    draft.route(round.serve(Split::primary_only()));
+    draft.make(Effect::RestorePrevious(round.applied()));
+    draft
+}
+
+/// The primary has the analysed revision and comes up with it, or does not.
+fn await_primary(round: &Round<'_>, mut draft: Draft, repairing: bool) -> Draft {
+    let Some(primary) = &round.seen.primary else { return fail(round, draft, &round.primary_missing()) };
     draft.make(Effect::PrimaryAutoscaler { refresh: true });
     match &primary.readiness {
         Readiness::Waiting { reason, .. } => {
             round.wait_for(&mut draft, "primary", &primary.readiness, round.primary_not_ready(reason));
             draft
         }
-        Readiness::Failed { reason } => fail(round, draft, reason),
+        Readiness::Failed { reason } => fail(round, draft, &round.primary_not_ready(reason)),
         Readiness::Ready if repairing => {
             draft.wake_at(round.next_tick());
             draft
@@ -115,7 +133,7 @@ fn shift(round: &Round<'_>, mut draft: Draft) -> Draft {
     draft.rule = "shift back";
     draft.status =
         Some(status::changed(round.now, round.plan, round.status, |status| status.canary_weight = weight.into()));
-    draft.make(round.set_split(Split::canary(weight)));
+    draft.route(round.set_split(Split::canary(weight)));
     draft
 }
 
@@ -127,7 +145,7 @@ fn leave(round: &Round<'_>, mut draft: Draft) -> Draft {
         status.canary_weight = 0;
         status.iterations = 0;
     }));
-    draft.make(round.set_split(Split::primary_only()));
+    draft.route(round.set_split(Split::primary_only()));
     draft
 }
 
@@ -138,18 +156,15 @@ pub(super) fn finalise(round: &Round<'_>) -> Draft {
     }
     let mut draft = Draft::new("finalise");
     round.keep(&mut draft);
-    draft.make(round.set_split(Split::primary_only()));
+    draft.route(round.serve(Split::primary_only()));
     match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
         Some(Readiness::Ready) => {}
-        Some(Readiness::Failed { reason }) => return fail(round, draft, reason),
+        Some(Readiness::Failed { reason }) => return fail(round, draft, &round.primary_not_ready(reason)),
         Some(readiness @ Readiness::Waiting { reason, .. }) => {
             round.wait_for(&mut draft, "primary", readiness, round.primary_not_ready(reason));
             return draft;
         }
-        None => {
-            round.problems(&mut draft);
-            return draft;
-        }
+        None => return remake(round, draft),
     }
     if !matches!(round.drained(), Drained::Yes) {
         round.wait_for_drain(&mut draft);
@@ -174,9 +189,27 @@ pub(super) fn finalise(round: &Round<'_>) -> Draft {
     draft
 }
 
+/// The promoted primary is gone before the end. While the target still is what was promoted it is made from that again.
+fn remake(round: &Round<'_>, mut draft: Draft) -> Draft {
+    match &round.seen.revision {
+        Some(revision) if same_revision(round.status, revision) => {
+            draft.make(Effect::CreatePrimary(revision.clone()));
+            draft.notices.push(round.warning("primary missing", round.primary_missing()));
+            draft.wake_at(round.next_tick());
+            draft
+        }
+        Some(_) => fail(round, draft, &round.primary_missing()),
+        None => {
+            round.problems(&mut draft);
+            round.waiting(&mut draft, "primary", round.primary_missing());
+            draft
+        }
+    }
+}
+
 /// The primary does not come up with the new revision: the old one comes back.
-fn fail(round: &Round<'_>, mut draft: Draft, reason: &str) -> Draft {
+fn fail(round: &Round<'_>, mut draft: Draft, error: &str) -> Draft {
     draft.effects.clear();
-    let cause = Cause::PromotionFailed(round.primary_not_ready(reason));
+    let cause = Cause::PromotionFailed(error.to_owned());
     rollback::start(round, draft, &cause, None, round.status.failed_checks)
 }

@@ -12,6 +12,9 @@ use crate::effect::Effect;
 use crate::observed::Readiness;
 use crate::status;
 
+/// How many intervals the target is held at the primary's size.
+const PATIENCE: u64 = 3;
+
 pub(super) fn decide(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("revert");
     if !round.seen.finalizer {
@@ -42,9 +45,11 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
 fn target_serves(round: &Round<'_>, draft: &mut Draft) -> bool {
     let Some(target) = &round.seen.target else { return true };
     let scale = match &round.seen.primary {
-        // Only ever up: a target that runs more pods than the primary keeps them.
+        // Only ever up: a target that runs more pods than the primary keeps them. And not for ever: an autoscaler with a
+        // lower maximum would take them away again and again.
         Some(primary) if primary.replicas > 0 => {
-            (target.replicas < primary.replicas && !round.seen.apex_to_target).then_some(Effect::ScaleToPrimary)
+            let small = target.replicas == 0 || (target.replicas < primary.replicas && round.tick < PATIENCE);
+            (small && !round.seen.apex_to_target).then_some(Effect::ScaleToPrimary)
         }
         _ => (target.replicas == 0).then_some(Effect::ScaleUp),
     };

@@ -2,16 +2,19 @@
 //!
 //! The intent is the condition `RollingBack`; while it is true, phase, weight and failed checks keep their last values, and
 //! a new revision waits. Traffic goes to whoever answers: to the primary if it does, to the canary if it alone does, and
-//! nowhere if nobody does. A primary that was changed by a failed promotion is restored before it gets its traffic back.
+//! nowhere if nobody does. A primary that was changed by a failed promotion is restored before it gets its traffic back. If
+//! there is no primary to go back to, the rollout fails on the canary, so that there is always an end.
 
 use seaway_api::canary::{Condition, ConditionStatus, HookType, Phase};
 
+use super::analyse;
 use super::draft::Draft;
 use super::promotion;
 use super::round::{Drained, Reply, Round};
 use crate::effect::{Effect, Notice, Severity};
-use crate::observed::{Readiness, Revision, Workload};
+use crate::observed::{Previous, Readiness, Revision};
 use crate::question::Subject;
+use crate::revision::same_revision;
 use crate::split::Split;
 use crate::status::{self, ROLLING_BACK};
 
@@ -93,7 +96,7 @@ pub(super) fn start(
             status::stamp(status, revision);
         }
     });
-    draft.effects.retain(|effect| !matches!(effect, Effect::SetSplit(_)));
+    draft.route(None);
     if let Some(condition) = new.condition(ROLLING_BACK) {
         announce(round, &mut draft, condition);
     }
@@ -102,65 +105,113 @@ pub(super) fn start(
     draft
 }
 
+/// What can be expected of the primary.
+#[derive(Clone, Copy, PartialEq)]
+enum Prospect {
+    /// It runs what was proven, or will.
+    Good,
+    /// It has, or had, the revision that failed in it, and what it ran before may be stored.
+    Restorable,
+    /// It is missing or broken, and there is nothing to bring it back with.
+    Lost,
+}
+
+fn prospect(round: &Round<'_>, reason: &str) -> Prospect {
+    let promoting = reason == PROMOTION_FAILED;
+    if promoting && round.foreign() {
+        // A promotion that Flagger began left nothing to restore.
+        return Prospect::Lost;
+    }
+    match (&round.seen.primary, round.seen.previous) {
+        (None, Previous::Differs) if promoting => Prospect::Restorable,
+        (Some(_), Previous::Absent) if promoting && rejected(round) => Prospect::Lost,
+        (Some(_), _) if promoting && rejected(round) => Prospect::Restorable,
+        (None, _) => Prospect::Lost,
+        (Some(primary), _) => match primary.readiness {
+            // While some of its pods answer it is only what was restored that must be complete.
+            Readiness::Failed { .. } if promoting || !primary.answers() => Prospect::Lost,
+            _ => Prospect::Good,
+        },
+    }
+}
+
+/// Whether the primary runs the revision that failed in it.
+fn rejected(round: &Round<'_>) -> bool {
+    promotion::has_applied(round) && round.seen.previous != Previous::Intact
+}
+
 /// The rollback continues wherever the last round, or a crash, has left it.
 pub(super) fn go_on(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("roll back");
     let Some(condition) = round.status.condition(ROLLING_BACK) else { return draft };
-    let reason = condition.reason.as_str();
-    if reason == PROMOTION_FAILED && promotion::copied(round) {
-        announce(round, &mut draft, condition);
-        if round.foreign() {
-            return end_as_flagger(round, draft);
+    match prospect(round, &condition.reason) {
+        Prospect::Restorable => {
+            announce(round, &mut draft, condition);
+            move_traffic(round, &mut draft, &condition.reason);
+            draft.make(Effect::RestorePrevious(round.applied()));
+            draft.wake_at(round.next_tick());
+            draft
         }
-        move_traffic(round, &mut draft, reason);
-        draft.make(Effect::RestorePrevious(round.applied()));
-        draft.wake_at(round.next_tick());
-        return draft;
+        prospect => match cure(round) {
+            Some(revision) => analyse::restart(round, draft, revision),
+            None if prospect == Prospect::Lost && round.target_answers() => stay_on_canary(round, draft, condition),
+            None => withdraw(round, draft, condition),
+        },
     }
-    let moving = move_traffic(round, &mut draft, reason);
+}
+
+/// A new revision that is wanted without analysis does not wait for the end of a rollback: it may be the only cure.
+fn cure<'a>(round: &Round<'a>) -> Option<&'a Revision> {
+    let new = round.seen.revision.as_ref()?;
+    (round.plan.skip_analysis && !same_revision(round.status, new)).then_some(new)
+}
+
+/// Traffic leaves the canary, and after the drain the rollout has failed.
+fn withdraw(round: &Round<'_>, mut draft: Draft, condition: &Condition) -> Draft {
+    let moving = move_traffic(round, &mut draft, &condition.reason);
     if moving {
         announce(round, &mut draft, condition);
     }
-    if !moving && primary_carries(round, reason) && matches!(round.drained(), Drained::Yes) {
+    if !moving && can_spare_canary(round, &condition.reason) && matches!(round.drained(), Drained::Yes) {
         return fail(round, draft, condition);
     }
     round.wait_for_drain(&mut draft);
-    if let Some(Readiness::Waiting { reason, .. } | Readiness::Failed { reason }) =
-        round.seen.primary.as_ref().map(|primary| &primary.readiness)
-    {
-        round.waiting(&mut draft, "primary", round.primary_not_ready(reason));
+    match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
+        Some(Readiness::Ready) => {}
+        Some(readiness @ (Readiness::Waiting { reason, .. } | Readiness::Failed { reason })) => {
+            round.wait_for(&mut draft, "primary", readiness, round.primary_not_ready(reason));
+        }
+        None => round.waiting(&mut draft, "primary", round.primary_missing()),
     }
     draft
 }
 
-/// Whether the canary can be spared. If neither side answers there is nothing to lose.
-fn primary_carries(round: &Round<'_>, reason: &str) -> bool {
-    let ready = |primary: &Workload| match reason {
-        PROMOTION_FAILED => primary.readiness == Readiness::Ready,
-        _ => primary.answers(),
-    };
-    round.seen.primary.as_ref().is_some_and(ready)
-        || (reason != PROMOTION_FAILED && !round.seen.target.as_ref().is_some_and(Workload::answers))
+/// Whether the canary can be spared: the primary carries everything, or the canary will not answer either and there is
+/// nothing to lose. After a failed promotion "answers" is not enough: the restored primary must be complete.
+fn can_spare_canary(round: &Round<'_>, reason: &str) -> bool {
+    let hopeless = round.seen.target.as_ref().is_none_or(|target| {
+        target.replicas == 0 || (!target.answers() && matches!(target.readiness, Readiness::Failed { .. }))
+    });
+    if reason != PROMOTION_FAILED {
+        return round.primary_answers() || hopeless;
+    }
+    let ready = round.seen.primary.as_ref().is_some_and(|primary| primary.readiness == Readiness::Ready);
+    !rejected(round) && (ready || hopeless)
 }
 
 /// Moves traffic to where it is served best. Returns whether anything had to move.
 fn move_traffic(round: &Round<'_>, draft: &mut Draft, reason: &str) -> bool {
-    let answers = |workload: &Option<Workload>| workload.as_ref().is_some_and(Workload::answers);
-    let (primary, target) = (answers(&round.seen.primary), answers(&round.seen.target));
     // After a failed promotion "answers" is not enough: the restored primary must be able to carry everything.
     let ready = round.seen.primary.as_ref().is_some_and(|primary| primary.readiness == Readiness::Ready);
-    let promoted = reason == PROMOTION_FAILED;
-    let split = match (primary, target) {
-        (true, _) if !promoted || (ready && !promotion::copied(round)) => Split::primary_only(),
+    let carries = reason != PROMOTION_FAILED || (ready && !rejected(round));
+    let split = match (round.primary_answers(), round.target_answers()) {
+        (true, _) if carries => Split::primary_only(),
         (true, false) => Split::primary_only(),
         (false, true) => Split::canary(100),
         // Both answer while the primary is being restored, or nobody does: nothing is moved.
         _ => return false,
     };
-    let effect = round.set_split(split);
-    let moves = effect.is_some();
-    draft.make(effect);
-    moves
+    draft.route(round.set_split(split))
 }
 
 /// Traffic is gone: the canary sleeps, and once it does the rollout has failed.
@@ -184,11 +235,15 @@ fn fail(round: &Round<'_>, mut draft: Draft, condition: &Condition) -> Draft {
     draft
 }
 
-/// A promotion that Flagger began left nothing to restore: like Flagger, leave everything on the canary, if it answers.
-fn end_as_flagger(round: &Round<'_>, mut draft: Draft) -> Draft {
-    if !round.seen.target.as_ref().is_some_and(Workload::answers) {
-        draft.wake_at(round.next_tick());
-        return draft;
+/// There is no primary to go back to: like Flagger, leave everything on the canary, which answers. From here a new
+/// revision can start, and a primary that comes back gets its traffic back.
+fn stay_on_canary(round: &Round<'_>, mut draft: Draft, condition: &Condition) -> Draft {
+    draft.rule = "fail on canary";
+    announce(round, &mut draft, condition);
+    if !round.foreign() {
+        let (primary, target) = (round.plan.primary_key(), round.plan.target_key());
+        let text = format!("Canary failed! {primary} cannot be brought back, all traffic stays on {target}");
+        draft.notices.push(Notice { severity: Severity::Warning, text, once: once(round, condition, "stayed") });
     }
     draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
         status.phase = Phase::Failed;
@@ -197,7 +252,7 @@ fn end_as_flagger(round: &Round<'_>, mut draft: Draft) -> Draft {
         status.failed_checks = 0;
         status.remove_condition(ROLLING_BACK);
     }));
-    draft.make(round.set_split(Split::canary(100)));
+    draft.route(round.set_split(Split::canary(100)));
     draft
 }
 

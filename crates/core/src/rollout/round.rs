@@ -6,12 +6,11 @@ use seaway_api::canary::{CanaryStatus, HookType};
 use super::draft::Draft;
 use crate::effect::{Effect, Notice, Severity};
 use crate::intent;
-use crate::invariants;
 use crate::observed::{Observed, Readiness, Revision, Workload};
 use crate::plan::{Hook, Plan};
 use crate::question::{Answer, Question, QuestionKey, Subject};
 use crate::revision;
-use crate::split::Split;
+use crate::split::{Split, Variant};
 
 /// The inputs of one decision.
 pub(super) struct Round<'a> {
@@ -208,6 +207,26 @@ impl<'a> Round<'a> {
 
     // Traffic -------------------------------------------------------------------------------------------------------
 
+    /// Some pod of the primary answers.
+    pub fn primary_answers(&self) -> bool {
+        self.seen.primary.as_ref().is_some_and(Workload::answers)
+    }
+
+    /// Some pod of the target answers.
+    pub fn target_answers(&self) -> bool {
+        self.seen.target.as_ref().is_some_and(Workload::answers)
+    }
+
+    /// The route names `wanted`, or the only side that answers. The status keeps its weight: it is put back when the other
+    /// side answers again.
+    pub fn serve(&self, wanted: Split) -> Option<Effect> {
+        self.set_split(match (self.primary_answers(), self.target_answers()) {
+            (true, false) => Split::primary_only(),
+            (false, true) => Split::canary(100),
+            _ => wanted,
+        })
+    }
+
     /// The route names `split`. `None` when it already does, or when somebody who does not answer would get more.
     pub fn set_split(&self, split: Split) -> Option<Effect> {
         let route = self.seen.route.as_ref();
@@ -215,13 +234,20 @@ impl<'a> Round<'a> {
         if current == Some(split) && route.is_some_and(|route| route.shape_ok) {
             return None;
         }
-        let safe = |split: &Split| invariants::no_traffic_to_the_dead(current.as_ref(), split, self.seen).is_ok();
-        if safe(&split) {
+        if self.reaches_someone(current, split) {
             return Some(Effect::SetSplit(split));
         }
         // Without any route nobody is served: better the primary alone than nobody.
         let primary = Split::primary_only();
-        (current.is_none() && safe(&primary)).then_some(Effect::SetSplit(primary))
+        (current.is_none() && self.reaches_someone(None, primary)).then_some(Effect::SetSplit(primary))
+    }
+
+    /// Everybody who gains traffic answers.
+    fn reaches_someone(&self, from: Option<Split>, to: Split) -> bool {
+        let gains = |variant| to.weight(variant) > from.map_or(0, |from| from.weight(variant));
+        (!gains(Variant::Primary) || self.primary_answers())
+            && (!gains(Variant::Canary) || self.target_answers())
+            && !gains(Variant::Baseline)
     }
 
     /// Whether all traffic has left the canary.
@@ -259,12 +285,21 @@ impl<'a> Round<'a> {
         self.seen.route.as_ref().is_some_and(|route| route.settled_since.is_some())
     }
 
-    /// What every phase after initialisation relies on; already true effects cost nothing.
+    /// What every phase after initialisation relies on; already true effects cost nothing. Services select by the target's
+    /// labels, so without a target they stay as they are.
     pub fn keep(&self, draft: &mut Draft) {
+        if self.seen.target.is_none() {
+            return;
+        }
         draft.make(Effect::VariantServices);
-        if self.seen.primary.as_ref().is_some_and(Workload::answers) && !self.seen.apex_to_primary {
+        if self.primary_answers() {
             draft.make(Effect::ApexToPrimary);
         }
+    }
+
+    /// The primary does not exist, in the words of one that is not ready.
+    pub fn primary_missing(&self) -> String {
+        self.primary_not_ready("it does not exist")
     }
 }
 

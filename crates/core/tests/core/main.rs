@@ -1,11 +1,13 @@
-//! The rules against a model of the world: crashes between every two writes, recorded runs of Flagger, random inputs.
+//! The rules against a model of the world: crashes and refusals at every write, losses at every moment,
+//! recorded runs of Flagger, random inputs.
 
 #![allow(clippy::unwrap_used)]
 
 mod crashes;
 mod golden;
+mod losses;
 mod random;
-
 mod scenarios;
 mod takeover;
+mod told;
 mod world;

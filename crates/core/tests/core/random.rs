@@ -10,7 +10,7 @@ use seaway_api::canary::{CanaryStatus, Condition, ConditionStatus, HookType, Pha
 use seaway_core::effect::{Decision, Effect};
 use seaway_core::intent::intent;
 use seaway_core::invariants;
-use seaway_core::observed::{Observed, Readiness, Revision, Route, Workload};
+use seaway_core::observed::{Observed, Previous, Readiness, Revision, Route, Workload};
 use seaway_core::plan::{Plan, Settings};
 use seaway_core::question::{Answer, QuestionKey, Subject};
 use seaway_core::revision::{applied, digest, flagger_id};
@@ -64,7 +64,7 @@ prop_compose! {
         since in prop_oneof![Just(None), (-200_i64..10).prop_map(Some)],
         rolling in prop_oneof![
             4 => Just(None),
-            1 => proptest::sample::select(vec!["FailedChecks", "PromotionFailed", "RollbackHook", "Odd"]).prop_map(Some),
+            1 => proptest::sample::select(vec!["FailedChecks", "PromotionFailed", "PrimaryNotReady", "Odd"]).prop_map(Some),
         ],
     ) -> CanaryStatus {
         let mut status = CanaryStatus {
@@ -149,6 +149,10 @@ prop_compose! {
         route in proptest::option::weighted(0.9, routes()),
         replies in proptest::collection::vec(proptest::option::of(replies()), 8),
         tick in 0_u64..4,
+        previous in proptest::sample::select(vec![
+            Previous::Unknown, Previous::Absent, Previous::Intact, Previous::Differs,
+        ]),
+        slept in proptest::option::weighted(0.2, -200_i64..=0),
     ) -> (Observed, Vec<Option<Answer>>, u64) {
         let [deleting, finalizer, equal, to_primary, to_target] = flags;
         let seen = Observed {
@@ -162,6 +166,8 @@ prop_compose! {
             apex_to_primary: to_primary,
             apex_to_target: to_target && !to_primary,
             route,
+            previous,
+            slept: slept.map(at),
             answers: BTreeMap::new(),
             asked: BTreeSet::new(),
         };

@@ -1,4 +1,4 @@
-//! The stories that are told with and without crashes.
+//! The stories that are told with and without crashes, refusals and losses. What they must look like is in `told`.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use seaway_api::canary::{HookType, Phase};
 use seaway_core::plan::Plan;
 use seaway_core::question::{Answer, Question, Subject};
 use seaway_core::split::{Split, Variant};
+use seaway_core::status::ROLLING_BACK;
 
 use super::world::{Script, Users, World, revision};
 
@@ -154,6 +155,22 @@ fn at_20(world: &World) -> bool {
     world.phase() == Phase::Progressing && world.weight() >= 20
 }
 
+fn promoting(world: &World) -> bool {
+    world.phase() == Phase::Promoting
+}
+
+fn succeeded(world: &World) -> bool {
+    world.phase() == Phase::Succeeded
+}
+
+fn failed(world: &World) -> bool {
+    world.phase() == Phase::Failed
+}
+
+fn lose_primary(world: &mut World) {
+    world.lose(true);
+}
+
 fn push_v2(world: &mut World) {
     world.set_image("v2");
 }
@@ -213,7 +230,7 @@ pub fn scenarios() -> Vec<Scenario> {
             Ending::RolledBack("v2", "v1"),
         ),
         scenario(
-            "primary dies in analysis and comes back",
+            "primary is away for a while in analysis",
             Canary::test,
             script(
                 all_good,
@@ -224,7 +241,97 @@ pub fn scenarios() -> Vec<Scenario> {
                 ],
                 always,
             ),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
+            "primary dies in analysis and comes back",
+            Canary::test,
+            script(
+                all_good,
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| world.primary_dies(true)),
+                    (|world| world.status().is_true(ROLLING_BACK), |world| world.primary_dies(false)),
+                ],
+                always,
+            ),
             Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "primary dies in analysis and comes back late",
+            Canary::test,
+            script(
+                all_good,
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| world.primary_dies(true)),
+                    (failed, |world| world.primary_dies(false)),
+                ],
+                always,
+            ),
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "primary deleted at rest",
+            Canary::test,
+            script(all_good, &[(initialized, push_v2), (succeeded, lose_primary)], always),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
+            "primary deleted while promoting",
+            Canary::test,
+            script(all_good, &[(initialized, push_v2), (promoting, lose_primary)], always),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
+            "primary deleted while finalising",
+            Canary::test,
+            script(
+                all_good,
+                &[(initialized, push_v2), (|world| world.phase() == Phase::Finalising, lose_primary)],
+                always,
+            ),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
+            "primary deleted after a failure, and the target put back",
+            || Canary::test().threshold(1),
+            script(
+                errors_with_traffic,
+                &[(initialized, push_v2), (failed, lose_primary), (failed, |world| world.set_image("v1"))],
+                always,
+            ),
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "primary deleted while it is restored",
+            Canary::test,
+            script(
+                all_good,
+                &[(initialized, push_v2), (|world| world.status().is_true(ROLLING_BACK), lose_primary)],
+                v2_not_in_primary,
+            ),
+            Ending::RolledBack("v2", "v1"),
+        ),
+        scenario(
+            "new configs only",
+            Canary::test,
+            script(all_good, &[(initialized, |world| world.set_image("v1+new"))], always),
+            Ending::Promoted("v1+new"),
+        ),
+        scenario(
+            "target deleted in analysis and applied again",
+            Canary::test,
+            script(
+                all_good,
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| world.lose(false)),
+                    (|world| world.split == Some(Split::primary_only()), |world| world.apply_target("v2")),
+                ],
+                always,
+            ),
+            Ending::Promoted("v2"),
         ),
         scenario(
             "rollback while waiting for consent",
@@ -272,17 +379,13 @@ pub fn scenarios() -> Vec<Scenario> {
         scenario(
             "new revision while promoting",
             || Canary::test().step_weight_promotion(10),
-            script(all_good, &[(initialized, push_v2), (|world| world.phase() == Phase::Promoting, push_v3)], always),
+            script(all_good, &[(initialized, push_v2), (promoting, push_v3)], always),
             Ending::Promoted("v3"),
         ),
         scenario(
             "delete at rest",
             || Canary::test().revert_on_deletion(),
-            script(
-                all_good,
-                &[(initialized, push_v2), (|world| world.phase() == Phase::Succeeded, World::delete)],
-                always,
-            ),
+            script(all_good, &[(initialized, push_v2), (succeeded, World::delete)], always),
             Ending::Gone,
         ),
         scenario(
@@ -326,11 +429,7 @@ pub fn scenarios() -> Vec<Scenario> {
         scenario(
             "back to the promoted template after a failure",
             || Canary::test().threshold(1),
-            script(
-                errors_with_traffic,
-                &[(initialized, push_v2), (|world| world.phase() == Phase::Failed, |world| world.set_image("v1"))],
-                always,
-            ),
+            script(errors_with_traffic, &[(initialized, push_v2), (failed, |world| world.set_image("v1"))], always),
             Ending::RolledBack("v2", "v1"),
         ),
         scenario(
@@ -340,137 +439,4 @@ pub fn scenarios() -> Vec<Scenario> {
             Ending::Promoted("v3"),
         ),
     ]
-}
-
-#[test]
-fn every_story_ends_as_it_should_and_then_falls_silent() {
-    for scenario in scenarios() {
-        let mut world = scenario.world();
-        world.run(LONG);
-        scenario.assert_ended(&world);
-        world.assert_silent();
-    }
-}
-
-fn told(name: &str) -> World {
-    let scenario = scenarios().into_iter().find(|scenario| scenario.name == name).unwrap();
-    let mut world = scenario.world();
-    world.run(LONG);
-    world
-}
-
-#[test]
-fn weights_and_phases_follow_flagger() {
-    use Phase::{Failed, Finalising, Initialized, Initializing, Progressing, Promoting, Succeeded};
-    let trace = told("success").trace;
-    assert_eq!(
-        trace,
-        [
-            (Initializing, 0),
-            (Initialized, 0),
-            (Progressing, 0),
-            (Progressing, 10),
-            (Progressing, 20),
-            (Progressing, 30),
-            (Progressing, 40),
-            (Progressing, 50),
-            (Promoting, 50),
-            (Finalising, 0),
-            (Succeeded, 0)
-        ]
-    );
-    let weights = |name| told(name).trace.into_iter().skip(2).collect::<Vec<_>>();
-    assert_eq!(
-        weights("stepped promotion"),
-        [
-            (Progressing, 0),
-            (Progressing, 50),
-            (Progressing, 100),
-            (Promoting, 100),
-            (Promoting, 60),
-            (Promoting, 20),
-            (Finalising, 0),
-            (Succeeded, 0)
-        ]
-    );
-    assert_eq!(weights("step list")[..4], [(Progressing, 0), (Progressing, 1), (Progressing, 10), (Progressing, 80)]);
-    assert_eq!(weights("deadline"), [(Progressing, 0), (Failed, 0)]);
-    assert_eq!(weights("skip analysis"), [(Progressing, 0), (Promoting, 0), (Finalising, 0), (Succeeded, 0)]);
-}
-
-#[test]
-fn a_gate_keeps_the_weight_and_is_told_once() {
-    let world = told("gates");
-    assert!(world.trace.contains(&(Phase::Waiting, 0)) && world.trace.contains(&(Phase::WaitingPromotion, 50)));
-    let count = |text: &str| world.events.iter().filter(|event| *event == text).count();
-    assert_eq!(count("Halt podinfo.test advancement waiting for approval start"), 1);
-    assert_eq!(count("Halt podinfo.test advancement waiting for promotion approval promote"), 1);
-    assert_eq!(count("Starting canary analysis for podinfo.test"), 1);
-    assert_eq!(count("Pre-rollout check smoke passed"), 1);
-    assert_eq!(count("Confirm-rollout check start passed"), 1);
-    assert_eq!(count("Confirm-promotion check promote passed"), 1);
-    assert_eq!(count("Post-rollout check after passed"), 1);
-    assert!(count("Halt podinfo.test advancement waiting for traffic increase approval more") > 1);
-}
-
-#[test]
-fn rollbacks_say_why() {
-    let ends = |name: &str, texts: &[&str]| {
-        let events = told(name).events;
-        assert!(events.ends_with(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()), "{events:#?}");
-    };
-    ends(
-        "deadline",
-        &[
-            "Rolling back podinfo.test progress deadline exceeded canary deployment podinfo.test not ready: exceeded its progress deadline",
-            "Canary failed! Scaling down podinfo.test",
-        ],
-    );
-    ends(
-        "manual rollback",
-        &[
-            "Rollback check undo passed",
-            "Rolling back podinfo.test manual webhook invoked",
-            "Canary failed! Scaling down podinfo.test",
-            "Post-rollout check after passed",
-        ],
-    );
-    ends(
-        "failed analysis",
-        &[
-            "Halt podinfo.test advancement success rate 12.50% < 99%",
-            "Rolling back podinfo.test failed checks threshold reached 3",
-            "Canary failed! Scaling down podinfo.test",
-        ],
-    );
-    let promotion = told("primary fails in promotion").events;
-    assert!(promotion.iter().any(|event| event.starts_with("Promotion of podinfo.test failed, primary not ready: ")));
-}
-
-#[test]
-fn traffic_stays_with_the_side_that_answers() {
-    let scenario = scenarios().into_iter().find(|scenario| scenario.name == "primary dies in promotion").unwrap();
-    let mut world = scenario.world();
-    let mut splits = Vec::new();
-    world.run_watched(LONG, |before, _| splits.push(before.split));
-    splits.dedup();
-    let end = [50, 100, 0].map(|weight| Some(Split::canary(weight)));
-    assert!(splits.ends_with(&end), "to the canary while the primary is restored, then back: {splits:?}");
-}
-
-#[test]
-fn drift_is_repaired_to_the_weight_of_the_status() {
-    let scenario = scenarios().into_iter().find(|scenario| scenario.name == "somebody edits the route").unwrap();
-    let mut world = scenario.world();
-    let meddled = Some(Split::canary(77));
-    let mut splits = Vec::new();
-    while world.phase() != Phase::Succeeded {
-        world.round().ok();
-        splits.push(world.split);
-        splits.dedup();
-        world.step_time();
-    }
-    assert!(!splits.contains(&meddled), "repaired in the very round that sees it: {splits:?}");
-    let back = splits.iter().filter(|split| **split == Some(Split::primary_only())).count();
-    assert_eq!(back, 2, "100/0 at the beginning and at the end only: {splits:?}");
 }

@@ -59,8 +59,10 @@ fn plan(canary: &Canary) -> Plan {
 }
 
 fn writes(decision: &Decision) -> Vec<&Effect> {
-    let standing = |effect: &&Effect| !matches!(effect, Effect::VariantServices | Effect::PrimaryAutoscaler { .. });
-    decision.effects.iter().filter(standing).collect()
+    let moving = |effect: &&Effect| {
+        !matches!(effect, Effect::VariantServices | Effect::ApexToPrimary | Effect::PrimaryAutoscaler { .. })
+    };
+    decision.effects.iter().filter(moving).collect()
 }
 
 #[test]

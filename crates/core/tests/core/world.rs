@@ -1,5 +1,6 @@
 //! A cluster in miniature: two workloads that need time to become ready, a route that needs time to settle, hooks and
-//! metrics that need time to answer, users who interfere, and an operator that may crash before any of its writes.
+//! metrics that need time to answer, users who interfere, and an operator that may crash, or be refused, before any of its
+//! writes.
 //!
 //! It drives `decide` the way the operator does (status, effects, notices) and checks the invariants on every decision and
 //! every commit.
@@ -14,15 +15,20 @@ use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_core::effect::{Decision, Effect};
 use seaway_core::invariants::{
     self,
-    commit::{self, Pods, Scene},
+    commit::{Pods, Scene},
 };
-use seaway_core::observed::{Observed, Readiness, Revision, Route, Workload};
+use seaway_core::observed::{Observed, Previous, Readiness, Revision, Route, Workload};
 use seaway_core::plan::{Plan, Settings};
 use seaway_core::question::{Answer, Question, QuestionKey};
-use seaway_core::revision::flagger_id;
+use seaway_core::revision::applied;
 use seaway_core::rollout::decide;
 use seaway_core::split::{Split, Variant};
 use seaway_core::status::ROLLING_BACK;
+
+mod hands;
+mod load;
+
+pub use load::Load;
 
 pub const STARTUP: Duration = Duration::from_secs(4);
 const SETTLING: Duration = Duration::from_secs(2);
@@ -44,58 +50,6 @@ pub struct Script {
 /// What users do, and when.
 pub type Users = &'static [(fn(&World) -> bool, fn(&mut World))];
 
-/// A workload in miniature.
-#[derive(Clone, Debug)]
-pub struct Load {
-    pub replicas: u32,
-    pub revision: Revision,
-    pub id: Option<String>,
-    /// Pods of an earlier template that still answer.
-    old: u32,
-    /// All pods of the present template are ready.
-    up: bool,
-    /// Its pods do not come up, whatever the template.
-    dead: bool,
-    changed: Timestamp,
-}
-
-impl Load {
-    fn new(changed: Timestamp, revision: Revision, id: Option<String>, up: bool) -> Self {
-        Self { replicas: REPLICAS, revision, id, old: 0, up, dead: false, changed }
-    }
-
-    fn ready(&self) -> u32 {
-        match self.replicas {
-            0 => 0,
-            replicas if self.up => replicas,
-            _ => self.old,
-        }
-    }
-
-    fn set(&mut self, now: Timestamp, revision: &Revision, id: Option<String>) -> bool {
-        if self.revision == *revision && self.id == id {
-            return false;
-        }
-        self.old = self.ready();
-        self.up = false;
-        self.changed = now;
-        self.revision = revision.clone();
-        self.id = id;
-        true
-    }
-
-    fn scale(&mut self, now: Timestamp, replicas: u32) -> bool {
-        if self.replicas == replicas {
-            return false;
-        }
-        if replicas == 0 || self.replicas == 0 {
-            (self.up, self.old, self.changed) = (false, 0, now);
-        }
-        self.replicas = replicas;
-        true
-    }
-}
-
 /// The operator's memory: everything a crash takes away.
 #[derive(Clone, Default)]
 struct Memory {
@@ -105,8 +59,21 @@ struct Memory {
     settled_since: Option<Timestamp>,
 }
 
-/// The operator died before a write.
-pub struct Crash;
+/// Why a round ended before its end.
+pub enum Stop {
+    /// The operator died before a write.
+    Crash,
+    /// A write was refused.
+    Refused,
+}
+
+/// The outgoing primary of a promotion.
+#[derive(Clone)]
+struct Stored {
+    incoming: Revision,
+    outgoing: Revision,
+    id: Option<String>,
+}
 
 /// A cluster in miniature.
 #[derive(Clone)]
@@ -124,8 +91,13 @@ pub struct World {
     finalizer: bool,
     pub deleting: bool,
     pub gone: bool,
-    previous: Option<(String, Revision, Option<String>)>,
+    previous: Option<Stored>,
+    /// Stored copies of configs: those of the outgoing primary, or, at rest, those the primary runs.
+    kept: BTreeMap<String, String>,
     services: bool,
+    /// The target's autoscaler is missing, so the primary's cannot follow it.
+    pub no_autoscaler: bool,
+    slept: Option<Timestamp>,
     script: Script,
     /// The plan, and the one part of the spec that scenarios change.
     planned: Option<(bool, Rc<Plan>)>,
@@ -142,6 +114,8 @@ pub struct World {
     pub crash_at: Option<u64>,
     /// And once more before this one.
     pub second_crash: Option<u64>,
+    /// This write is refused.
+    pub refuse_at: Option<u64>,
     pub crashes: u64,
     /// Phase and weight after every status write, repeats left out.
     pub trace: Vec<(Phase, i64)>,
@@ -155,23 +129,21 @@ pub fn settings() -> Settings {
     Settings { any_address: true, ..Settings::default() }
 }
 
-pub fn revision(template: &str) -> Revision {
-    let template = format!("s1:{template}");
-    Revision { configs: BTreeMap::from([("secret/tls".into(), format!("sum-of-{template}"))]), template }
+/// A revision by name; `v1+a` is the template `v1` with other configs.
+pub fn revision(name: &str) -> Revision {
+    let template = format!("s1:{}", name.split('+').next().unwrap());
+    Revision { template, configs: BTreeMap::from([("secret/tls".into(), format!("sum-of-s1:{name}"))]) }
+}
+
+/// Template and configs belong together.
+fn whole(revision: &Revision) -> bool {
+    revision.configs.values().all(|sum| sum.starts_with(&format!("sum-of-{}", revision.template)))
 }
 
 impl World {
     pub fn new(canary: Canary, script: Script) -> Self {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
-        let target = Load {
-            replicas: REPLICAS,
-            revision: revision("v1"),
-            id: None,
-            old: 0,
-            up: true,
-            dead: false,
-            changed: now,
-        };
+        let target = Load::new(now, revision("v1"), None, true);
         Self {
             now,
             canary: Rc::new(canary),
@@ -186,7 +158,10 @@ impl World {
             deleting: false,
             gone: false,
             previous: None,
+            kept: BTreeMap::new(),
             services: false,
+            no_autoscaler: false,
+            slept: None,
             script,
             planned: None,
             user: 0,
@@ -197,6 +172,7 @@ impl World {
             points: 0,
             crash_at: None,
             second_crash: None,
+            refuse_at: None,
             crashes: 0,
             trace: Vec::new(),
         }
@@ -225,8 +201,17 @@ impl World {
 
     /// A user changes the target's template.
     pub fn set_image(&mut self, template: &str) {
-        let now = self.now;
-        self.target.as_mut().unwrap().set(now, &revision(template), None);
+        if self.target.is_some() {
+            self.apply_target(template);
+        }
+    }
+
+    /// Users do nothing more, and what they broke is well again.
+    pub fn dismiss_users(&mut self) {
+        self.user = self.script.users.len();
+        if self.primary.as_ref().is_some_and(|primary| primary.dead) {
+            self.primary_dies(false);
+        }
     }
 
     /// All pods of the primary die, or come back.
@@ -235,6 +220,35 @@ impl World {
         if let Some(primary) = &mut self.primary {
             (primary.up, primary.old, primary.changed, primary.dead) = (false, 0, now, dies);
         }
+    }
+
+    /// Somebody deletes a workload.
+    pub fn lose(&mut self, primary: bool) {
+        *(if primary { &mut self.primary } else { &mut self.target }) = None;
+    }
+
+    /// A user applies the target, whether it is there or not.
+    pub fn apply_target(&mut self, template: &str) {
+        let (now, wanted) = (self.now, revision(template));
+        match &mut self.target {
+            Some(target) => _ = target.set(now, &wanted, None),
+            None => self.target = Some(Load::new(now, wanted, None, false)),
+        }
+    }
+
+    /// Somebody else scales the target.
+    pub fn scale_target(&mut self, replicas: u32) {
+        let now = self.now;
+        self.target.as_mut().unwrap().scale(now, replicas);
+    }
+
+    /// Whoever the route names most answers, or nobody does.
+    pub fn serves(&self) -> bool {
+        let ready = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ready() > 0);
+        let reached = |variant| self.split.is_some_and(|split| split.weight(variant) > 0);
+        let (primary, target) = (ready(&self.primary), ready(&self.target));
+        let lost = (reached(Variant::Primary) && !primary) || (reached(Variant::Canary) && !target);
+        !lost || !(primary || target)
     }
 
     /// Somebody writes another split into the route.
@@ -254,6 +268,7 @@ impl World {
             replicas: load.replicas,
             ready: load.ready(),
             revision: load.revision.template.clone(),
+            configs: load.revision.configs.clone(),
         };
         Scene {
             status: self.status.clone(),
@@ -296,6 +311,8 @@ impl World {
             primary: self.primary.as_ref().map(|load| self.workload(load, true, plan.deadline)),
             revision: self.target.as_ref().map(|load| load.revision.clone()),
             target_equals_primary: self.target.as_ref().zip(self.primary.as_ref()).is_some_and(|(t, p)| same(t, p)),
+            previous: self.previously(),
+            slept: self.slept,
             problems: Vec::new(),
             apex_to_primary: self.apex == Some(Variant::Primary),
             apex_to_target: self.apex == Some(Variant::Canary),
@@ -309,6 +326,21 @@ impl World {
             answers: self.memory.answers.clone(),
             asked: self.memory.asked.keys().cloned().collect(),
         }
+    }
+
+    /// What is stored for `incoming`, if it can be restored.
+    fn stored_for(&self, incoming: &Revision) -> Option<&Stored> {
+        let primary = self.primary.as_ref().map(|primary| &primary.revision.configs);
+        let verified = |stored: &&Stored| {
+            [Some(&self.kept), primary].into_iter().flatten().any(|configs| *configs == stored.outgoing.configs)
+        };
+        self.previous.as_ref().filter(|stored| stored.incoming == *incoming).filter(verified)
+    }
+
+    fn previously(&self) -> Previous {
+        let Some(stored) = self.stored_for(&applied(&self.status)) else { return Previous::Absent };
+        let same = |primary: &Load| primary.revision == stored.outgoing && primary.id == stored.id;
+        if self.primary.as_ref().is_some_and(same) { Previous::Intact } else { Previous::Differs }
     }
 
     /// Pods come up, answers come in, users act.
@@ -338,7 +370,7 @@ impl World {
     }
 
     /// One round of the operator. Returns whether anything changed.
-    pub fn round(&mut self) -> Result<bool, Crash> {
+    pub fn round(&mut self) -> Result<bool, Stop> {
         self.live();
         if self.gone {
             return Ok(false);
@@ -353,52 +385,35 @@ impl World {
         self.carry_out(&plan, decision)
     }
 
-    fn carry_out(&mut self, plan: &Plan, decision: Decision) -> Result<bool, Crash> {
+    fn carry_out(&mut self, plan: &Plan, decision: Decision) -> Result<bool, Stop> {
         let writes = self.writes;
         self.wake = decision.wake;
+        let stored = decision.status.is_some();
         if let Some(status) = decision.status {
-            self.point()?;
-            // Times are stored in whole seconds, and stock CRDs prune the decisions.
-            let pruned = CanaryStatus { decisions: Vec::new(), ..status };
-            let stored: CanaryStatus = serde_json::from_value(serde_json::to_value(&pruned).unwrap()).unwrap();
-            self.commit(plan, |world| {
-                world.status = stored;
-                true
-            });
-            let over = self.status.failed_checks >= i64::from(plan.threshold) && self.phase() == Phase::Progressing;
-            assert!(!over || self.status.is_true(ROLLING_BACK), "the last failed check and the rollback are one write");
-            let position = (self.phase(), self.weight());
-            if self.trace.last() != Some(&position) {
-                self.trace.push(position);
-            }
+            self.store(plan, status)?;
         }
         let mut asked = false;
+        let mut refused = false;
         for effect in decision.effects {
             if let Effect::Ask(question) = effect {
                 asked |= self.ask(plan, question);
                 continue;
             }
-            if matches!(effect, Effect::VariantServices if self.services) {
-                continue;
-            }
-            let (before, made) = (self.clone(), self.writes);
-            let accepted = self.apply(plan, &effect);
-            if self.writes > made {
-                // The crash comes before the write, so the write did not happen.
-                let after = std::mem::replace(self, before);
-                self.point()?;
-                let points = self.points;
-                *self = after;
-                self.points = points;
-            }
-            if !accepted {
+            refused = match self.apply(plan, &effect) {
+                Ok(accepted) => !accepted,
+                Err(Stop::Refused) => true,
+                Err(Stop::Crash) => return Err(Stop::Crash),
+            };
+            if refused {
                 break;
             }
         }
-        if decision.notices.iter().any(|notice| !self.memory.said.contains(&notice.once)) {
+        // Without a stored status a refused decision comes again, notices included.
+        let told = if refused && !stored { Vec::new() } else { decision.notices };
+        if told.iter().any(|notice| !self.memory.said.contains(&notice.once)) {
             self.point()?;
         }
-        for notice in decision.notices {
+        for notice in told {
             if self.memory.said.insert(notice.once) {
                 self.events.push(notice.text);
             }
@@ -406,28 +421,21 @@ impl World {
         Ok(self.writes > writes || asked)
     }
 
-    /// A moment at which the operator may die.
-    fn point(&mut self) -> Result<(), Crash> {
-        self.points += 1;
-        if [self.crash_at, self.second_crash].contains(&Some(self.points)) {
-            self.memory = Memory::default();
-            self.wake = Some(self.now);
-            self.crashes += 1;
-            return Err(Crash);
+    fn store(&mut self, plan: &Plan, status: CanaryStatus) -> Result<(), Stop> {
+        // Times are stored in whole seconds, and stock CRDs prune the decisions.
+        let pruned = CanaryStatus { decisions: Vec::new(), ..status };
+        let stored: CanaryStatus = serde_json::from_value(serde_json::to_value(&pruned).unwrap()).unwrap();
+        self.commit(plan, |world| {
+            world.status = stored;
+            true
+        })?;
+        let over = self.status.failed_checks >= i64::from(plan.threshold) && self.phase() == Phase::Progressing;
+        assert!(!over || self.status.is_true(ROLLING_BACK), "the last failed check and the rollback are one write");
+        let position = (self.phase(), self.weight());
+        if self.trace.last() != Some(&position) {
+            self.trace.push(position);
         }
         Ok(())
-    }
-
-    fn commit(&mut self, plan: &Plan, write: impl FnOnce(&mut Self) -> bool) {
-        let before = self.scene();
-        if !write(self) {
-            return;
-        }
-        self.writes += 1;
-        let after = self.scene();
-        if let Err(violation) = commit::check(plan, &before, &after) {
-            panic!("{violation}\n{before:#?}\n{after:#?}");
-        }
     }
 
     fn ask(&mut self, plan: &Plan, question: Question) -> bool {
@@ -437,96 +445,6 @@ impl World {
         let (answer, after) = (self.script.answer)(self, plan, &question);
         self.memory.asked.insert(question.key, (later(self.now, after), answer));
         true
-    }
-
-    /// Makes an effect true. `false` means that it was refused and the round ends.
-    fn apply(&mut self, plan: &Plan, effect: &Effect) -> bool {
-        let now = self.now;
-        match effect {
-            Effect::Finalizer(on) => {
-                let on = *on;
-                self.commit(plan, |world| std::mem::replace(&mut world.finalizer, on) != on);
-                self.gone = self.deleting && !on;
-                let drained = later(self.route_changed, SETTLING + plan.drain) <= now;
-                assert!(!self.gone || !self.released || drained, "the primary goes while requests are under way");
-            }
-            Effect::VariantServices => self.commit(plan, |world| !std::mem::replace(&mut world.services, true)),
-            Effect::CreatePrimary(revision) => self.commit(plan, |world| {
-                let missing = world.primary.is_none();
-                let id = Some(flagger_id(&plan.uid, revision));
-                let make = || Load::new(now, revision.clone(), id, false);
-                world.primary.get_or_insert_with(make);
-                missing
-            }),
-            Effect::ApexToPrimary => self.point_apex(plan, Variant::Primary),
-            Effect::ApexToTarget => self.point_apex(plan, Variant::Canary),
-            Effect::SetSplit(split) => self.commit(plan, |world| {
-                let moved = world.split != Some(*split);
-                if moved {
-                    world.meddle(*split);
-                }
-                moved
-            }),
-            Effect::ReleaseRoute => self.commit(plan, |world| {
-                let held = !world.released && world.split.is_some();
-                if held {
-                    (world.split, world.released, world.route_changed) = (None, true, now);
-                    world.memory.settled_since = None;
-                }
-                held
-            }),
-            Effect::ScaleUp => self.scale(plan, |target, _| target.replicas.max(REPLICAS)),
-            Effect::ScaleToZero => self.scale(plan, |_, _| 0),
-            Effect::ScaleToPrimary => self.scale(plan, |_, primary| primary.map_or(REPLICAS, |load| load.replicas)),
-            Effect::StorePrevious(incoming) => self.commit(plan, |world| {
-                let Some(primary) = &world.primary else { return false };
-                let stored = world.previous.as_ref().is_some_and(|(for_, _, _)| *for_ == incoming.template);
-                if !stored {
-                    world.previous = Some((incoming.template.clone(), primary.revision.clone(), primary.id.clone()));
-                }
-                !stored
-            }),
-            Effect::Promote { revision, id } => {
-                if self.target.as_ref().map(|target| &target.revision) != Some(revision) {
-                    return false;
-                }
-                self.copy(plan, revision, Some(id.clone()));
-            }
-            Effect::RestorePrevious(_) => {
-                let Some((_, revision, id)) = self.previous.clone() else { return false };
-                self.copy(plan, &revision, id);
-            }
-            // Autoscalers and stored copies of configs are not part of this model, and questions are no writes.
-            Effect::PrimaryAutoscaler { .. } | Effect::KeepCurrent(_) | Effect::Ask(_) => {}
-        }
-        true
-    }
-
-    fn copy(&mut self, plan: &Plan, revision: &Revision, id: Option<String>) {
-        let now = self.now;
-        let deadly = self.script.deadly && !(self.script.comes_up)(&revision.template, true);
-        self.commit(plan, |world| {
-            world.primary.as_mut().is_some_and(|primary| {
-                let changed = primary.set(now, revision, id);
-                primary.old = if changed && deadly { 0 } else { primary.old };
-                changed
-            })
-        });
-    }
-
-    fn scale(&mut self, plan: &Plan, to: impl FnOnce(&Load, Option<&Load>) -> u32) {
-        let now = self.now;
-        self.commit(plan, |world| {
-            let primary = world.primary.clone();
-            world.target.as_mut().is_some_and(|target| {
-                let replicas = to(target, primary.as_ref());
-                target.scale(now, replicas)
-            })
-        });
-    }
-
-    fn point_apex(&mut self, plan: &Plan, variant: Variant) {
-        self.commit(plan, |world| world.apex.replace(variant) != Some(variant));
     }
 
     /// The next moment at which anything can happen.
@@ -559,11 +477,24 @@ impl World {
         });
     }
 
-    fn live_until(&mut self, end: Timestamp, mut round: impl FnMut(&mut Self) -> Result<bool, Crash>) {
+    /// Lives for this long, at rest or not.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = later(self.now, time);
+        self.live_while(end, Self::round);
+        self.now = end;
+    }
+
+    fn live_until(&mut self, end: Timestamp, round: impl FnMut(&mut Self) -> Result<bool, Stop>) {
+        let settled = self.live_while(end, round);
+        assert!(settled, "not settled at {end}: {:#?}\n{:#?}", self.status(), self.events);
+    }
+
+    /// Returns whether nothing is planned any more.
+    fn live_while(&mut self, end: Timestamp, mut round: impl FnMut(&mut Self) -> Result<bool, Stop>) -> bool {
         let mut busy = 0;
         while self.now < end {
             match round(self) {
-                Ok(true) | Err(Crash) => {
+                Ok(true) | Err(_) => {
                     busy += 1;
                     assert!(busy < 50, "rounds without end: {:?} {:?}", self.status(), self.events);
                     continue;
@@ -572,17 +503,17 @@ impl World {
             }
             match self.next() {
                 Some(time) => self.now = time,
-                None => return,
+                None => return true,
             }
         }
-        panic!("not settled at {end}: {:#?}\n{:#?}", self.status(), self.events);
+        false
     }
 
     /// Ten more intervals, looked at often: nothing may be written, asked or planned.
     pub fn assert_silent(&mut self) {
         let writes = self.writes;
         let events = self.events.len();
-        (self.crash_at, self.second_crash) = (None, None);
+        (self.crash_at, self.second_crash, self.refuse_at) = (None, None, None);
         for _ in 0..20 {
             self.now = later(self.now, self.plan().interval / 2);
             if self.gone {

@@ -108,7 +108,8 @@ impl Log {
         let object = self.object("deployments", deployment)?;
         let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0) as u32;
         let revision = self.revisions.get(&runs(object.pointer("/spec/template")?)).cloned().unwrap_or_default();
-        Some(Pods { replicas: number("/spec/replicas"), ready: number("/status/readyReplicas"), revision })
+        let (replicas, ready) = (number("/spec/replicas"), number("/status/readyReplicas"));
+        Some(Pods { replicas, ready, revision, ..Pods::default() })
     }
 
     /// I2, for every rule that names our Services.
