@@ -106,7 +106,7 @@ pub struct Cluster {
     names: Names,
     mesh: Mesh,
     proxy: Option<Proxy>,
-    _gateway: Gateway,
+    gateway: Gateway,
     _prometheus: Prometheus,
     _counters: AbortOnDropHandle<()>,
     _tasks: Vec<JoinSet<()>>,
@@ -140,7 +140,7 @@ impl Cluster {
             names,
             mesh,
             proxy,
-            _gateway: gateway,
+            gateway,
             _prometheus: prometheus,
             _counters: counters,
             _tasks: vec![controllers, kubelet],
@@ -170,6 +170,11 @@ impl Cluster {
     /// The sidecar that sends requests to names and counts them.
     pub fn mesh(&self) -> &Mesh {
         &self.mesh
+    }
+
+    /// How many requests gateway and mesh sent to a pod a second time, each of them a cut that no client noticed.
+    pub fn resent(&self) -> u64 {
+        self.gateway.resent() + self.mesh.telemetry().resent()
     }
 
     /// The cluster's time.

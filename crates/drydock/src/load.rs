@@ -23,17 +23,12 @@ use tower::BoxError;
 
 use crate::clock::Clock;
 use crate::net::Stream;
+use crate::pods::podinfo::{FAULT_HEADER, VERSION_HEADER};
 use crate::proxy::{Body, Mesh, UPSTREAM, full};
 
 mod summary;
 
 pub use summary::{Latency, Summary, VersionSummary};
-
-/// The header by which podinfo tells its version.
-pub const VERSION: HeaderName = HeaderName::from_static("x-podinfo-version");
-
-/// The header by which a pod confesses that its fault was scripted.
-pub const FAULT: HeaderName = HeaderName::from_static("x-drydock-fault");
 
 /// Opens a connection to what is to be loaded.
 pub type Dial = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Stream>> + Send + Sync>;
@@ -251,9 +246,9 @@ impl<F: Fn(&Record) + Send + Sync> Worker<F> {
             Ok((head, bytes)) => Record {
                 at,
                 outcome: Outcome::Status(head.status().as_u16()),
-                version: text(head.headers(), &VERSION),
+                version: text(head.headers(), &VERSION_HEADER),
                 pod: text(head.headers(), &UPSTREAM),
-                fault: text(head.headers(), &FAULT),
+                fault: text(head.headers(), &FAULT_HEADER),
                 latency,
                 bytes,
             },

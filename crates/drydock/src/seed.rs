@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Characters of generated names; no vowels, so that no words appear, and nothing that reads like another character.
-const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+pub(crate) const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// How far the counter goes with every draw.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A deterministic generator; clones share its state.
 #[derive(Clone, Debug)]
@@ -27,7 +30,6 @@ impl Seed {
 
     /// The next 64 bits.
     pub fn next_u64(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
@@ -54,6 +56,11 @@ impl Seed {
             low & 0xffff_ffff_ffff
         )
     }
+}
+
+/// What a generator started from 0 gives the `number`th time, for those who count themselves.
+pub(crate) fn draw(number: u64) -> u64 {
+    mix(number.wrapping_mul(STEP))
 }
 
 fn mix(mut bits: u64) -> u64 {

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -84,12 +85,18 @@ pub struct Telemetry {
     source_workload: Arc<str>,
     source_namespace: Arc<str>,
     series: Arc<Mutex<BTreeMap<Labels, Series>>>,
+    resent: Arc<AtomicU64>,
 }
 
 impl Telemetry {
     /// Empty counters of the proxy that runs as `workload` in `namespace`.
     pub fn new(namespace: &str, workload: &str) -> Self {
-        Self { source_workload: workload.into(), source_namespace: namespace.into(), series: Arc::default() }
+        Self {
+            source_workload: workload.into(),
+            source_namespace: namespace.into(),
+            series: Arc::default(),
+            resent: Arc::default(),
+        }
     }
 
     /// Counts one request.
@@ -98,6 +105,16 @@ impl Telemetry {
         if seen.flags == "-" && seen.pod.is_some() {
             self.count("destination", seen);
         }
+    }
+
+    /// Counts a request that was sent a second time although its first bytes may have been read.
+    pub(crate) fn record_resent(&self) {
+        self.resent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were sent a second time, each of them a cut connection that no client noticed.
+    pub fn resent(&self) -> u64 {
+        self.resent.load(Ordering::Relaxed)
     }
 
     fn count(&self, reporter: &'static str, seen: &Observation<'_>) {
@@ -142,6 +159,10 @@ impl Telemetry {
         for (labels, series) in &texts {
             let _ = writeln!(out, "istio_requests_total{{{labels}}} {}", series.count);
         }
+        out.push_str("# TYPE drydock_requests_resent_total counter\n");
+        let (source, namespace, resent) = (&self.source_workload, &self.source_namespace, self.resent());
+        let labels = format!("source_workload=\"{source}\",source_workload_namespace=\"{namespace}\"");
+        let _ = writeln!(out, "drydock_requests_resent_total{{{labels}}} {resent}");
         out.push_str("# TYPE istio_request_duration_milliseconds histogram\n");
         for (labels, series) in &texts {
             for (bound, count) in BUCKETS.iter().zip(series.buckets) {

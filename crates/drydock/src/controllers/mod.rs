@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 use self::objects::{Key, Kind, Objects, controller_of};
 use self::queue::Queue;
 use crate::Clock;
+use crate::seed::ALPHABET;
 
 /// Starts every controller. They run until the set is dropped.
 pub fn start(client: &Client, clock: Clock) -> JoinSet<()> {
@@ -153,9 +154,8 @@ pub(crate) fn whole_seconds(time: Timestamp) -> Time {
 
 /// A name part that looks generated but is the same for the same bytes, in the letters Kubernetes generates names of.
 fn hashed_name(bytes: &[u8], length: usize) -> String {
-    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let digest = Sha256::digest(bytes);
-    digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+    digest.iter().take(length).map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
 }
 
 /// Whether labels satisfy a selector; an invalid selector selects nothing.
@@ -174,7 +174,7 @@ fn ready_since(pod: &Pod) -> Option<Timestamp> {
 }
 
 /// Whether a pod has ended for good.
-fn is_finished(pod: &Pod) -> bool {
+pub(crate) fn is_finished(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
-use http::uri::{PathAndQuery, Uri};
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -24,7 +23,7 @@ use super::table::{Backend, Entry, Rule, Table};
 use super::tee;
 use crate::names::{LookupError, Names, Pod, ServiceName};
 use crate::net::Listener;
-use crate::proxy::mesh::{name_upstream, strip_hop_by_hop};
+use crate::proxy::mesh::{name_upstream, origin_form, strip_hop_by_hop};
 use crate::proxy::pool::{Failure, Pool};
 use crate::proxy::{Body, full};
 use crate::telemetry::{Observation, Telemetry};
@@ -46,7 +45,7 @@ pub(super) struct DataPlane {
 
 impl DataPlane {
     pub fn new(names: Names, telemetry: Telemetry) -> Self {
-        let pool = Pool::new(names.net().clone());
+        let pool = Pool::new(names.net().clone(), telemetry.clone());
         let mirrors = Arc::new(Semaphore::new(MAX_MIRRORS));
         Self { names, pool, telemetry, table: RwLock::default(), mirrors }
     }
@@ -140,6 +139,11 @@ impl DataPlane {
             }
             Err(error) => return self.own(begun, Some(service), ERROR, "NC", &error.to_string()),
         };
+        let mut request = request;
+        // A whole URI says which host was routed by; a header that says something else is not passed on.
+        if request.uri().authority().is_some() {
+            request.headers_mut().remove(header::HOST);
+        }
         let mut request = origin_form(request);
         rule.filters.on_request(&mut request, matched);
         backend.filters.on_request(&mut request, matched);
@@ -260,18 +264,4 @@ fn host(request: &Request<Body>) -> String {
         Some(end.map_or(value, |colon| value.get(..colon).unwrap_or(value)))
     });
     named.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase()
-}
-
-/// The request as a pod expects it: a path, a `Host` header, nothing that concerned only the client's connection.
-fn origin_form(mut request: Request<Body>) -> Request<Body> {
-    if let Some(authority) = request.uri().authority()
-        && let Ok(value) = HeaderValue::try_from(authority.as_str())
-    {
-        request.headers_mut().insert(header::HOST, value);
-    }
-    let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    *request.uri_mut() = Uri::from(path);
-    *request.version_mut() = Version::HTTP_11;
-    strip_hop_by_hop(request.headers_mut());
-    request
 }

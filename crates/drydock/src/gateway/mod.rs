@@ -62,8 +62,12 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// A running gateway; dropping it closes its listeners and stops its watches.
 pub struct Gateway {
+    counters: Counters,
     _task: AbortOnDropHandle<()>,
 }
+
+/// The counters of every Gateway that was ever served.
+type Counters = Arc<Mutex<Vec<Telemetry>>>;
 
 impl Gateway {
     /// Creates the GatewayClasses if they are missing, then serves every Gateway of theirs.
@@ -88,8 +92,15 @@ impl Gateway {
             wake: Arc::default(),
             compiled: Compiled::default(),
             running: BTreeMap::new(),
+            counters: Arc::default(),
         };
-        Ok(Self { _task: AbortOnDropHandle::new(tokio::spawn(control.run())) })
+        let counters = Arc::clone(&control.counters);
+        Ok(Self { counters, _task: AbortOnDropHandle::new(tokio::spawn(control.run())) })
+    }
+
+    /// How many requests were sent to a pod a second time; see [`Telemetry::resent`].
+    pub fn resent(&self) -> u64 {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Telemetry::resent).sum()
     }
 }
 
@@ -111,6 +122,7 @@ struct Control {
     wake: Arc<Notify>,
     compiled: Compiled,
     running: BTreeMap<Key, Running>,
+    counters: Counters,
 }
 
 /// Kinds of which the first list must be there before anything is served or said.
@@ -249,6 +261,7 @@ impl Control {
             let address = self.free_address();
             let telemetry = Telemetry::new(&key.namespace, &gateway.workload());
             let counters = self.serve_telemetry(address, &telemetry).await;
+            self.counters.lock().unwrap_or_else(PoisonError::into_inner).push(telemetry.clone());
             let plane = Arc::new(DataPlane::new(self.names.clone(), telemetry));
             let running = Running {
                 address,

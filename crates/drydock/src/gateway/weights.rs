@@ -6,6 +6,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::seed;
+
 /// Picks indices in proportion to weights.
 #[derive(Debug)]
 pub(super) struct Balancer {
@@ -54,7 +56,7 @@ fn draw(credit: &[i64], total: i64, number: u64) -> Option<usize> {
         return Some(owed);
     }
     let in_credit: i64 = credit.iter().filter(|credit| **credit > 0).sum();
-    let mut left = (mix(number) % u64::try_from(in_credit.max(1)).ok()?) as i64;
+    let mut left = (seed::draw(number) % u64::try_from(in_credit.max(1)).ok()?) as i64;
     for (index, credit) in credit.iter().enumerate().filter(|(_, credit)| **credit > 0) {
         if left < *credit {
             return Some(index);
@@ -62,14 +64,6 @@ fn draw(credit: &[i64], total: i64, number: u64) -> Option<usize> {
         left -= credit;
     }
     None
-}
-
-/// SplitMix64: evenly spread, and the same in every run.
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 /// Says yes to `numerator` of every `denominator` requests, evenly spread.

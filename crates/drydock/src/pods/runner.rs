@@ -18,7 +18,7 @@ use super::worker::Worker;
 use super::{PodOptions, Programs};
 use crate::controllers::objects::{Key, Objects};
 use crate::controllers::queue::{Queue, Reconcile};
-use crate::controllers::wake_itself;
+use crate::controllers::{is_finished, wake_itself};
 use crate::{Clock, Net, Seed};
 
 /// How long to wait before the node is registered again after a failure.
@@ -154,9 +154,4 @@ impl Runner {
     fn jobs(&self) -> MutexGuard<'_, BTreeMap<Key, Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_finished(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Failed" | "Succeeded"))
 }

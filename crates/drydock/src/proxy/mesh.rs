@@ -28,7 +28,7 @@ pub struct Mesh {
 impl Mesh {
     /// A sidecar without an application: `telemetry` says whose.
     pub fn new(names: Names, telemetry: Telemetry) -> Self {
-        let pool = Pool::new(names.net().clone());
+        let pool = Pool::new(names.net().clone(), telemetry.clone());
         Self { names, pool, telemetry }
     }
 
@@ -109,13 +109,15 @@ pub(super) fn refusal(status: StatusCode, why: &str) -> Response<Body> {
 
 /// Says which pod answered; a name that came from somewhere else is not believed.
 pub(crate) fn name_upstream(headers: &mut HeaderMap, pod: Option<&Pod>) {
-    if let Some(value) = pod.and_then(|pod| HeaderValue::try_from(format!("{}/{}", pod.namespace, pod.name)).ok()) {
-        headers.insert(UPSTREAM.clone(), value);
-    }
+    match pod.and_then(|pod| HeaderValue::try_from(format!("{}/{}", pod.namespace, pod.name)).ok()) {
+        Some(value) => headers.insert(UPSTREAM.clone(), value),
+        None => headers.remove(&UPSTREAM),
+    };
 }
 
-/// The request as a server expects it: a path instead of a whole URI, a `Host` header, no headers for proxies.
-fn origin_form(mut request: Request<Body>) -> Request<Body> {
+/// The request as a server expects it: a path instead of a whole URI, a `Host` header (the one that is there, or else
+/// the URI's host), no headers for proxies.
+pub(crate) fn origin_form(mut request: Request<Body>) -> Request<Body> {
     let authority = request.uri().authority().and_then(|authority| HeaderValue::try_from(authority.as_str()).ok());
     if let Some(authority) = authority
         && !request.headers().contains_key(header::HOST)

@@ -2,7 +2,7 @@
 //!
 //! A request is sent a second time only if no byte of it can have reached a pod: the connection was refused, or was
 //! closed before the request was written; or it is an idempotent request without a body on a connection that had been
-//! idle, which its server may close at any moment.
+//! idle, which its server may close at any moment. The latter hides a cut connection from the client, so it is counted.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,6 +20,7 @@ use tower::BoxError;
 
 use crate::names::Endpoint;
 use crate::net::Net;
+use crate::telemetry::Telemetry;
 
 /// A streamed body of any origin.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
@@ -81,11 +82,13 @@ type Idle = HashMap<Key, Vec<SendRequest<Body>>>;
 pub(crate) struct Pool {
     net: Net,
     idle: Arc<Mutex<Idle>>,
+    telemetry: Telemetry,
 }
 
 impl Pool {
-    pub fn new(net: Net) -> Self {
-        Self { net, idle: Arc::default() }
+    /// No connections yet; `telemetry` counts the requests that are sent again.
+    pub fn new(net: Net, telemetry: Telemetry) -> Self {
+        Self { net, idle: Arc::default(), telemetry }
     }
 
     /// Sends a request to the first endpoint; if nobody there takes it, once to the second. Answers with the endpoint
@@ -124,9 +127,13 @@ impl Pool {
             let again = repeatable(&request);
             match connection.try_send_request(request).await {
                 Ok(response) => return Ok(self.answered(key, connection, response)),
-                Err(mut error) => match error.take_message().or(again) {
-                    Some(whole) => request = whole,
-                    None => return Err(SendError::Broken),
+                Err(mut error) => match (error.take_message(), again) {
+                    (Some(whole), _) => request = whole,
+                    (None, Some(copy)) => {
+                        self.telemetry.record_resent();
+                        request = copy;
+                    }
+                    (None, None) => return Err(SendError::Broken),
                 },
             }
         }

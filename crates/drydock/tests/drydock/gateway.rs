@@ -2,7 +2,9 @@
 
 #![allow(clippy::needless_pass_by_value)]
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, StatusCode};
@@ -446,6 +448,73 @@ async fn the_mesh_counts_what_goes_straight_to_a_service() {
             "{page}"
         );
     }
+}
+
+/// Answers the first `answered` requests that come over one connection and hangs up on the next, once it was read.
+async fn hang_up_after(yard: &mut Yard, ip: IpAddr, answered: usize) -> Arc<AtomicUsize> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut listener = yard.net.bind(SocketAddr::new(ip, 9898)).await.unwrap();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    yard.servers.spawn(async move {
+        while let Ok(mut stream) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                for request in 0..=answered {
+                    let mut text = Vec::new();
+                    while !text.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = stream.read_u8().await else { return };
+                        text.push(byte);
+                    }
+                    count.fetch_add(1, Ordering::Relaxed);
+                    if request < answered {
+                        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                    }
+                }
+            });
+        }
+    });
+    heard
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_sent_is_sent_again_only_where_that_is_counted() {
+    let mut yard = Yard::with_gateway().await;
+    let (once, never) = (IpAddr::from([10, 244, 1, 0]), IpAddr::from([10, 244, 2, 0]));
+    for (name, subnet) in [("once", 1), ("never", 2)] {
+        yard.app("test", name, subnet, 0).await;
+    }
+    yard.endpoints("test", "once", &[once]).await;
+    yard.endpoints("test", "never", &[never, IpAddr::from([10, 244, 2, 1])]).await;
+    let (heard_once, heard_never) = (hang_up_after(&mut yard, once, 1).await, hang_up_after(&mut yard, never, 0).await);
+    until(|| yard.names.resolve("once.test", 80).is_ok() && yard.names.resolve("never.test", 80).is_ok()).await;
+    let mesh = Mesh::new(yard.names.clone(), Telemetry::new("istio-system", "mesh")).in_namespace("test");
+    let send = async |uri: &str| mesh.send(Request::get(uri).body(proxy::empty()).unwrap()).await.status();
+    assert_eq!((send("http://once/").await, mesh.telemetry().resent()), (StatusCode::OK, 0));
+    assert_eq!((send("http://once/").await, mesh.telemetry().resent()), (StatusCode::OK, 1), "on a new connection");
+    assert_eq!(heard_once.load(Ordering::Relaxed), 3);
+    let line = "drydock_requests_resent_total{source_workload=\"mesh\",source_workload_namespace=\"istio-system\"} 1";
+    assert!(mesh.telemetry().render().lines().any(|found| found == line), "{}", mesh.telemetry().render());
+    // Either of two endpoints may come first; the silent one is bound nowhere, so the request ends at the other.
+    assert_eq!(send("http://never/").await, StatusCode::SERVICE_UNAVAILABLE, "the connection was fresh");
+    assert_eq!((heard_never.load(Ordering::Relaxed), mesh.telemetry().resent()), (1, 1));
+    yard.route("podinfo", to(json!([{"name": "once", "port": 80}]))).await;
+    for resent in [0, 1] {
+        assert_eq!((yard.get("/").await.status, yard.gateway.resent()), (StatusCode::OK, resent));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_pods_are_named_as_upstream() {
+    let mut yard = Yard::start().await;
+    let liar = axum::Router::new().fallback(async || ([("x-drydock-upstream", "test/somebody-else")], "hello"));
+    yard.serve("10.244.9.9:9898".parse().unwrap(), liar).await;
+    yard.app("test", "outside", 9, 0).await;
+    yard.endpoints("test", "outside", &[IpAddr::from([10, 244, 9, 9])]).await;
+    until(|| yard.names.resolve("outside.test", 80).is_ok()).await;
+    let mesh = Mesh::new(yard.names.clone(), Telemetry::new("istio-system", "mesh"));
+    let answer = mesh.send(Request::get("http://outside.test/").body(proxy::empty()).unwrap()).await;
+    assert_eq!((answer.status(), answer.headers().get("x-drydock-upstream")), (StatusCode::OK, None));
 }
 
 #[tokio::test]

@@ -34,8 +34,8 @@ pub struct Yard {
     pub names: Names,
     pub clock: Clock,
     pub seen: Seen,
-    servers: JoinSet<()>,
-    _gateway: Gateway,
+    pub servers: JoinSet<()>,
+    pub gateway: Gateway,
 }
 
 /// What pods were asked, as `pod method target`.
@@ -77,7 +77,7 @@ impl Yard {
         let gateway = Gateway::start(api.client("gateway"), names.clone(), clock).await.unwrap();
         let client = api.client("test");
         let (seen, servers) = (Seen::default(), JoinSet::new());
-        let yard = Self { api, client, net, names, clock, seen, servers, _gateway: gateway };
+        let yard = Self { api, client, net, names, clock, seen, servers, gateway };
         for (name, labels) in [("test", json!({"team": "a"})), ("other", json!({})), ("istio-ingress", json!({}))] {
             let namespace = json!({"metadata": {"name": name, "labels": labels}});
             let namespace: Namespace = serde_json::from_value(namespace).unwrap();

@@ -17,7 +17,7 @@ use self::rollout::{Resize, asked};
 use self::status::Deed;
 use super::objects::{Key, Objects};
 use super::queue::Reconcile;
-use super::stamp;
+use super::{is_finished, stamp};
 use crate::Clock;
 
 /// How many old ReplicaSets are kept where the Deployment does not say.
@@ -178,13 +178,11 @@ impl DeploymentController {
 
     /// `Recreate` waits for the last old pod to be really gone, not only for the ReplicaSets to stop counting it.
     fn old_pods_remain(&self, key: &Key, family: &Family) -> bool {
-        family.old.iter().filter_map(|set| set.metadata.uid.as_deref()).any(|uid| {
-            let finished = |pod: &Pod| {
-                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-                matches!(phase, Some("Failed" | "Succeeded"))
-            };
-            self.pods.controlled_by(&key.namespace, uid).iter().any(|pod| !finished(pod))
-        })
+        family
+            .old
+            .iter()
+            .filter_map(|set| set.metadata.uid.as_deref())
+            .any(|uid| self.pods.controlled_by(&key.namespace, uid).iter().any(|pod| !is_finished(pod)))
     }
 
     async fn clean_history(&self, deployment: &Deployment, family: &mut Family) -> kube::Result<()> {

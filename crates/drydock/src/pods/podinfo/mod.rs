@@ -26,11 +26,11 @@ use self::metrics::Metrics;
 use super::{HttpCheck, PodContext, Program};
 
 /// Response header with the version of the pod that answered.
-pub const VERSION_HEADER: &str = "x-podinfo-version";
+pub const VERSION_HEADER: HeaderName = HeaderName::from_static("x-podinfo-version");
 /// Response header with the name of the pod that answered.
-pub const POD_HEADER: &str = "x-podinfo-pod";
+pub const POD_HEADER: HeaderName = HeaderName::from_static("x-podinfo-pod");
 /// Response header on failures that were scripted.
-pub const FAULT_HEADER: &str = "x-drydock-fault";
+pub const FAULT_HEADER: HeaderName = HeaderName::from_static("x-drydock-fault");
 
 const HTTP_PORT: u16 = 9898;
 const METRICS_PORT: u16 = 9797;
@@ -129,7 +129,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     let headers = response.headers_mut();
     for (name, value) in [(VERSION_HEADER, &app.pod.tag), (POD_HEADER, &app.pod.name)] {
         if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
     response
