@@ -441,12 +441,19 @@ async fn drain(options: Options) {
     let deletion = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         ground.api::<Pod>().delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let slices = ground.list::<EndpointSlice>().await;
-        let endpoints: Vec<_> = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()).collect();
-        let leaving = endpoints.iter().find(|endpoint| endpoint.addresses[0] == address.ip().to_string()).unwrap();
-        let conditions = leaving.conditions.as_ref().unwrap();
-        assert_eq!((conditions.ready, conditions.terminating), (Some(false), Some(true)));
+        let mut seen = None;
+        for _ in 0..200 {
+            let slices = ground.list::<EndpointSlice>().await;
+            let mut endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+            let leaving = endpoints.find(|endpoint| endpoint.addresses[0] == address.ip().to_string()).unwrap();
+            let conditions = leaving.conditions.as_ref().unwrap();
+            seen = Some((conditions.ready, conditions.terminating));
+            if seen == Some((Some(false), Some(true))) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(seen, Some((Some(false), Some(true))));
         // A client that has not heard of it yet is still served.
         assert_eq!(ground.get(address, "/").await.unwrap().status(), 200);
     };
