@@ -2,6 +2,8 @@
 //!
 //! Columns that need more than the object itself (who a pod's nominated node is, say) are left out.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use super::meta;
 use super::table::age;
 
 /// One column of a table.
+#[derive(Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: &'static str,
@@ -211,24 +214,25 @@ fn is_up(status: &Value) -> bool {
 }
 
 /// The phase, or what keeps the pod from it.
-fn pod_status(pod: &Value) -> String {
+fn pod_status(pod: &Value) -> Cow<'_, str> {
     let (phase, reason) = (meta::text(pod, "/status/phase"), meta::text(pod, "/status/reason"));
-    let mut shown = if reason.is_empty() { phase } else { reason }.to_owned();
+    let mut shown = Cow::from(if reason.is_empty() { phase } else { reason });
     let statuses = list(pod, "/status/containerStatuses");
     for status in statuses.iter().rev() {
         let (waits, ended) = (meta::text(status, "/state/waiting/reason"), status.pointer("/state/terminated"));
         if !waits.is_empty() {
-            shown = waits.to_owned();
+            shown = waits.into();
         } else if let Some(ended) = ended {
             let why = meta::text(ended, "/reason");
-            shown = if why.is_empty() { format!("ExitCode:{}", count(ended, "/exitCode")) } else { why.to_owned() };
+            let code = || format!("ExitCode:{}", count(ended, "/exitCode"));
+            shown = if why.is_empty() { code().into() } else { why.into() };
         }
     }
     if shown == "Completed" && statuses.iter().any(is_up) {
-        shown = "Running".to_owned();
+        shown = "Running".into();
     }
     if meta::deleting(pod) && !matches!(phase, "Failed" | "Succeeded") {
-        shown = "Terminating".to_owned();
+        shown = "Terminating".into();
     }
     shown
 }

@@ -149,7 +149,7 @@ fn node_info() -> Value {
 
 /// Says so past the test harness, which keeps what a passing test prints to itself.
 fn skipped(why: &str) {
-    writeln!(std::io::stderr(), "skipped: the_schema_tables_are_what_the_generator_makes: {why}").unwrap();
+    let _ = writeln!(std::io::stderr(), "skipped: the_schema_tables_are_what_the_generator_makes: {why}");
 }
 
 #[test]
