@@ -15,11 +15,14 @@ use seaway_core::effect::{Notice, Severity};
 use seaway_core::plan::{Hook, Plan};
 use seaway_core::question::Answer;
 use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
 use crate::events::{About, Events, word};
 use crate::key::CanaryKey;
+
+/// Calls of event hooks that may wait per canary.
+const WAITING: usize = 64;
 
 /// Tells people.
 pub(crate) struct Announcer {
@@ -33,7 +36,7 @@ pub(crate) struct Announcer {
 /// Calls of event hooks: in order for one canary, independent of each other for two.
 #[derive(Default)]
 struct Lines {
-    open: BTreeMap<CanaryKey, UnboundedSender<(Hook, Payload)>>,
+    open: BTreeMap<CanaryKey, Sender<(Hook, Payload)>>,
     /// One per canary; a line that is closed ends when everything in it is delivered.
     tasks: JoinSet<()>,
 }
@@ -106,15 +109,17 @@ impl Announcer {
         let Lines { open, tasks } = &mut *lines;
         while tasks.try_join_next().is_some() {}
         let line = open.entry(key.clone()).or_insert_with(|| {
-            let (calls, waiting) = unbounded_channel();
+            let (calls, waiting) = channel(WAITING);
             tasks.spawn(deliver(key.clone(), self.http.clone(), waiting));
             calls
         });
-        let _ = line.send((hook, payload));
+        if line.try_send((hook, payload)).is_err() {
+            tracing::warn!(canary = %key, "too many calls of the event webhook wait, one is dropped");
+        }
     }
 }
 
-async fn deliver(key: CanaryKey, http: Http, mut waiting: UnboundedReceiver<(Hook, Payload)>) {
+async fn deliver(key: CanaryKey, http: Http, mut waiting: Receiver<(Hook, Payload)>) {
     while let Some((hook, payload)) = waiting.recv().await {
         if let Answer::No(error) | Answer::Broken(error) = hooks::call(&http, &hook, &payload).await {
             tracing::warn!(canary = %key, hook = hook.name, error, "error sending event to webhook");

@@ -2,11 +2,15 @@
 //!
 //! Equal texts are counted on one Event. From the tenth distinct text of one type within ten minutes of the last, texts
 //! are combined into one Event as client-go does, so that dashboards and `kubectl describe` look as they did with
-//! Flagger; unlike there, nothing is dropped. The [`Correlator`] decides this and is plain data; a single task writes,
-//! in order, apart from the rounds: a slow API server delays no canary because of its Events.
+//! Flagger. The [`Voice`] of a canary decides this. Events are written apart from the rounds, in order for one canary and
+//! independent of each other for two: a slow API server delays no round, and one canary's trouble no other's Events.
+//!
+//! Each canary's queue is bounded. In a long outage its oldest texts are dropped, and the log has them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+mod voice;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,23 +18,22 @@ use seaway_adapters::change::ObjectRef;
 use seaway_adapters::kinds::{CANARY, EVENT};
 use seaway_core::effect::Severity;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 
-use crate::clock::{Clock, later};
+use self::voice::Voice;
+use crate::clock::Clock;
 use crate::key::CanaryKey;
-use crate::requests::{Requests, Retry};
+use crate::requests::{ApiError, Requests};
 
-/// Distinct texts of one type until they are combined.
-const DISTINCT: usize = 10;
-/// Silence after which distinct texts are counted anew.
-const WINDOW: Duration = Duration::from_secs(600);
-/// Texts per canary and type whose Event is remembered.
-const REMEMBERED: usize = 64;
-/// Bytes of a text; the API server takes no more.
-const LONGEST: usize = 1024;
 /// Attempts to write one Event.
 const ATTEMPTS: u32 = 5;
+/// Longest pause between two of them, whatever the server asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Texts of one canary that may wait.
+const WAITING: usize = 64;
+/// Requests for Events that may be under way at once.
+const AT_ONCE: usize = 16;
 
 /// Who an Event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,89 +48,157 @@ pub(crate) struct About {
 
 /// A way to tell people. What is not written when it is dropped stays unwritten; see [`Events::flush`].
 pub(crate) struct Events {
-    messages: mpsc::UnboundedSender<Message>,
-    _task: AbortOnDropHandle<()>,
+    desk: Arc<Desk>,
+    /// One per canary that has something to tell.
+    writers: Mutex<JoinSet<()>>,
 }
 
-enum Message {
-    Tell(About, Severity, String, Timestamp),
-    Forget(CanaryKey),
-    Flush(oneshot::Sender<()>),
+struct Desk {
+    requests: Requests,
+    clock: Arc<dyn Clock>,
+    permits: Semaphore,
+    lines: Mutex<BTreeMap<CanaryKey, Line>>,
+    /// Told whenever a writer has nothing more to do.
+    done: Notify,
+}
+
+/// What one canary has told and has yet to tell.
+#[derive(Default)]
+struct Line {
+    voice: Voice,
+    waiting: VecDeque<Told>,
+    writing: bool,
+    /// The canary is gone: so is the line, once it is written.
+    forgotten: bool,
+}
+
+struct Told {
+    about: About,
+    severity: Severity,
+    text: String,
+    at: Timestamp,
 }
 
 impl Events {
-    /// Starts the task that writes.
+    /// Events that are written by `requests`.
     pub(crate) fn start(requests: Requests, clock: Arc<dyn Clock>) -> Self {
-        let (messages, received) = mpsc::unbounded_channel();
-        let task = tokio::spawn(write_all(received, requests, clock));
-        Self { messages, _task: AbortOnDropHandle::new(task) }
+        let (permits, lines, done) = (Semaphore::new(AT_ONCE), Mutex::default(), Notify::new());
+        Self { desk: Arc::new(Desk { requests, clock, permits, lines, done }), writers: Mutex::default() }
     }
 
     /// Tells one text. Returns at once.
     pub(crate) fn tell(&self, about: About, severity: Severity, text: String, now: Timestamp) {
-        let _ = self.messages.send(Message::Tell(about, severity, text, now));
+        let key = about.key.clone();
+        let mut lines = self.desk.lines();
+        let line = lines.entry(key.clone()).or_default();
+        line.forgotten = false;
+        line.waiting.push_back(Told { about, severity, text, at: now });
+        if line.waiting.len() > WAITING
+            && let Some(Told { text, .. }) = line.waiting.pop_front()
+        {
+            tracing::warn!(canary = %key, text, "too many Events wait to be written, one is dropped");
+        }
+        if !std::mem::replace(&mut line.writing, true) {
+            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            while writers.try_join_next().is_some() {}
+            writers.spawn(self.desk.clone().write_line(key));
+        }
     }
 
-    /// The canary is gone: nothing of it is counted on.
+    /// The canary is gone: what it told is still written, then nothing of it is remembered.
     pub(crate) fn forget(&self, key: &CanaryKey) {
-        let _ = self.messages.send(Message::Forget(key.clone()));
+        let mut lines = self.desk.lines();
+        match lines.get_mut(key) {
+            Some(line) if line.writing => line.forgotten = true,
+            _ => drop(lines.remove(key)),
+        }
     }
 
     /// Waits until everything told so far is written or given up.
     pub(crate) async fn flush(&self) {
-        let (done, wait) = oneshot::channel();
-        if self.messages.send(Message::Flush(done)).is_ok() {
-            let _ = wait.await;
-        }
-    }
-}
-
-async fn write_all(mut messages: mpsc::UnboundedReceiver<Message>, requests: Requests, clock: Arc<dyn Clock>) {
-    let mut correlator = Correlator::default();
-    while let Some(message) = messages.recv().await {
-        match message {
-            Message::Tell(about, severity, text, now) => {
-                let note = correlator.note(&about, severity, &text, now);
-                let first = note.name.clone();
-                let name = write(&requests, &*clock, note).await;
-                if name != first {
-                    correlator.rename(&about.key, &first, &name);
-                }
+        loop {
+            let done = self.desk.done.notified();
+            if self.desk.lines().values().all(|line| !line.writing) {
+                return;
             }
-            Message::Forget(key) => correlator.forget(&key),
-            Message::Flush(done) => drop(done.send(())),
+            done.await;
         }
     }
 }
 
-/// Writes one Event and returns the name it has at last.
-async fn write(requests: &Requests, clock: &dyn Clock, mut note: Note) -> String {
-    let mut create = note.count == 1;
-    for attempt in 1..=ATTEMPTS {
-        let result = if create {
-            requests.create(&note.object(), &note.event()).await
-        } else {
-            requests.merge(&note.object(), &note.increment()).await
-        };
-        let Err(error) = result else { break };
-        if error.is_not_found() && !create {
-            // The Event is older than the server keeps them: a new one under the same name goes on counting.
-            create = true;
-            continue;
+impl Desk {
+    async fn write_line(self: Arc<Self>, key: CanaryKey) {
+        while let Some(note) = self.next(&key) {
+            let first = note.name.clone();
+            let name = self.write(note).await;
+            if name != first
+                && let Some(line) = self.lines().get_mut(&key)
+            {
+                line.voice.rename(&first, &name);
+            }
         }
-        if error.is_conflict() && create {
-            // Another process named one at the very same moment.
-            note.name = format!("{}{attempt}", note.name);
-            continue;
-        }
-        if error.retry() != Retry::Backoff || attempt == ATTEMPTS {
-            tracing::warn!(canary = %note.about.key, %error, text = note.text, "the Event could not be written");
-            break;
-        }
-        let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << (attempt - 1)));
-        clock.sleep(pause).await;
+        self.done.notify_waiters();
     }
-    note.name
+
+    /// What is to be written next for `key`; without anything, its writer is done.
+    fn next(&self, key: &CanaryKey) -> Option<Note> {
+        let mut lines = self.lines();
+        let line = lines.get_mut(key)?;
+        if let Some(Told { about, severity, text, at }) = line.waiting.pop_front() {
+            return Some(line.voice.note(&about, severity, &text, at));
+        }
+        line.writing = false;
+        if line.forgotten {
+            lines.remove(key);
+        }
+        None
+    }
+
+    /// Writes one Event and returns the name it has at last.
+    async fn write(&self, mut note: Note) -> String {
+        let mut create = note.count == 1;
+        // An Event that was sent without an answer may be there.
+        let mut in_doubt = false;
+        for attempt in 1..=ATTEMPTS {
+            let Err(error) = self.send(&note, create).await else { break };
+            if error.is_not_found() && !create {
+                // The Event is older than the server keeps them: a new one under the same name goes on counting.
+                create = true;
+                continue;
+            }
+            if error.is_conflict() && create {
+                if in_doubt {
+                    break;
+                }
+                // Another process named one at the very same moment.
+                note.name = format!("{}{attempt}", note.name);
+                continue;
+            }
+            let final_word = (400..500).contains(&error.code) && error.code != 429;
+            if final_word || attempt == ATTEMPTS {
+                tracing::warn!(canary = %note.about.key, %error, text = note.text, "the Event could not be written");
+                break;
+            }
+            in_doubt |= create && error.code != 429;
+            let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << (attempt - 1)));
+            self.clock.sleep(pause.min(LONGEST_PAUSE)).await;
+        }
+        note.name
+    }
+
+    async fn send(&self, note: &Note, create: bool) -> Result<Value, ApiError> {
+        // The semaphore is never closed; without a permit the Event is still sent.
+        let _permit = self.permits.acquire().await;
+        if create {
+            self.requests.create(&note.object(), &note.event()).await
+        } else {
+            self.requests.merge(&note.object(), &note.increment()).await
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, BTreeMap<CanaryKey, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One write of one Event.
@@ -189,164 +260,14 @@ fn seconds(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 
-/// Which texts share an Event.
-#[derive(Default)]
-struct Correlator {
-    voices: BTreeMap<CanaryKey, Voice>,
-    /// The last time used in a name; names must differ.
-    named: i128,
-}
-
-/// What one canary has said.
-#[derive(Default)]
-struct Voice {
-    uid: String,
-    normal: Tone,
-    warning: Tone,
-}
-
-/// What one canary has said in one type.
-#[derive(Default)]
-struct Tone {
-    distinct: BTreeSet<String>,
-    last: Option<Timestamp>,
-    /// Events already made, the one used last at the end. The text is `None` for the combined one.
-    events: Vec<(Option<String>, Made)>,
-}
-
-#[derive(Clone)]
-struct Made {
-    name: String,
-    count: u32,
-    first: Timestamp,
-}
-
-impl Correlator {
-    fn note(&mut self, about: &About, severity: Severity, text: &str, now: Timestamp) -> Note {
-        let voice = self.voices.entry(about.key.clone()).or_default();
-        if voice.uid != about.uid {
-            *voice = Voice { uid: about.uid.clone(), ..Voice::default() };
-        }
-        let tone = match severity {
-            Severity::Normal => &mut voice.normal,
-            Severity::Warning => &mut voice.warning,
-        };
-        let text = shorten(text);
-        let combined = tone.is_one_too_many(&text, now);
-        let key = (!combined).then(|| text.clone());
-        let made = if let Some(at) = tone.events.iter().position(|(known, _)| *known == key) {
-            let (_, made) = tone.events.remove(at);
-            Made { count: made.count + 1, ..made }
-        } else {
-            self.named = now.as_nanosecond().max(self.named + 1);
-            Made { name: format!("{}.{:x}", about.key.name, self.named), count: 1, first: now }
-        };
-        tone.events.push((key, made.clone()));
-        if tone.events.len() > REMEMBERED {
-            tone.events.remove(0);
-        }
-        let text = if combined { shorten(&format!("(combined from similar events): {text}")) } else { text };
-        let Made { name, count, first } = made;
-        Note { about: about.clone(), name, severity, text, count, first, last: now }
-    }
-
-    fn rename(&mut self, key: &CanaryKey, from: &str, to: &str) {
-        let Some(voice) = self.voices.get_mut(key) else { return };
-        let made = voice.normal.events.iter_mut().chain(&mut voice.warning.events).map(|(_, made)| made);
-        for made in made.filter(|made| made.name == from) {
-            to.clone_into(&mut made.name);
-        }
-    }
-
-    fn forget(&mut self, key: &CanaryKey) {
-        self.voices.remove(key);
-    }
-}
-
-impl Tone {
-    fn is_one_too_many(&mut self, text: &str, now: Timestamp) -> bool {
-        if self.last.is_some_and(|last| later(last, WINDOW) < now) {
-            self.distinct.clear();
-        }
-        self.last = Some(now);
-        self.distinct.insert(text.to_owned());
-        if self.distinct.len() < DISTINCT {
-            return false;
-        }
-        // Texts known before go on being counted by themselves.
-        self.distinct.remove(text);
-        true
-    }
-}
-
-fn shorten(text: &str) -> String {
-    let mut end = text.len().min(LONGEST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lease::Fence;
-    use crate::testing::{Server, TestClock};
+    use crate::testing::{LOST, Server, TestClock};
 
     fn about() -> About {
         About { key: CanaryKey::new("test", "podinfo"), uid: "u1".into(), version: "7".into() }
-    }
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn equal_texts_are_counted_on_one_event() {
-        let mut correlator = Correlator::default();
-        let first = correlator.note(&about(), Severity::Normal, "Advance", at(1));
-        let second = correlator.note(&about(), Severity::Normal, "Advance", at(2));
-        let warning = correlator.note(&about(), Severity::Warning, "Advance", at(2));
-        assert_eq!((first.count, second.count, warning.count), (1, 2, 1));
-        assert_eq!((&second.name, second.first), (&first.name, at(1)));
-        assert_ne!(warning.name, first.name);
-    }
-
-    #[test]
-    fn the_tenth_distinct_text_is_combined_as_in_client_go() {
-        let mut correlator = Correlator::default();
-        let mut say = |text: &str, second| {
-            let note = correlator.note(&about(), Severity::Normal, text, at(second));
-            (note.text, note.count)
-        };
-        for n in 1..10 {
-            assert_eq!(say(&format!("text {n}"), n), (format!("text {n}"), 1));
-        }
-        assert_eq!(say("text 10", 10), ("(combined from similar events): text 10".into(), 1));
-        assert_eq!(say("text 11", 11), ("(combined from similar events): text 11".into(), 2));
-        assert_eq!(say("text 3", 12), ("text 3".into(), 2), "a known text is still counted by itself");
-        assert_eq!(say("text 12", 613), ("text 12".into(), 1), "after ten silent minutes everything starts anew");
-    }
-
-    #[test]
-    fn a_canary_of_the_same_name_starts_anew() {
-        let mut correlator = Correlator::default();
-        correlator.note(&about(), Severity::Normal, "Advance", at(1));
-        let reborn = About { uid: "u2".into(), ..about() };
-        assert_eq!(correlator.note(&reborn, Severity::Normal, "Advance", at(2)).count, 1);
-    }
-
-    #[test]
-    fn memory_and_texts_are_bounded() {
-        let mut correlator = Correlator::default();
-        for n in 0..1000 {
-            correlator.note(&about(), Severity::Warning, &format!("{n} {}", "ä".repeat(2000)), at(n * 1000));
-        }
-        let voice = &correlator.voices[&about().key];
-        assert_eq!(voice.warning.events.len(), REMEMBERED);
-        assert!(voice.warning.events.iter().all(|(text, _)| text.as_ref().is_none_or(|text| text.len() <= LONGEST)));
-        correlator.forget(&about().key);
-        assert!(correlator.voices.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -392,5 +313,69 @@ mod tests {
         events.tell(about(), Severity::Normal, "Advance".into(), clock.now());
         events.flush().await;
         assert_eq!(server.objects.lock().unwrap().values().next().unwrap()["count"], 2);
+    }
+
+    fn other(name: &str) -> About {
+        About { key: CanaryKey::new("test", name), ..about() }
+    }
+
+    fn messages(server: &Server) -> Vec<String> {
+        let objects = server.objects.lock().unwrap();
+        objects.values().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_server_will_not_have_is_given_up_at_once() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().push(403);
+        let began = clock.now();
+        events.tell(about(), Severity::Normal, "forbidden".into(), began);
+        events.flush().await;
+        events.tell(about(), Severity::Normal, "allowed".into(), began);
+        events.flush().await;
+        assert_eq!((messages(&server), clock.now()), (vec!["allowed".to_owned()], began));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_trouble_of_one_canary_delays_no_other() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().push(503);
+        events.tell(other("a"), Severity::Normal, "from a".into(), clock.now());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        events.tell(other("b"), Severity::Normal, "from b".into(), clock.now());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(messages(&server), ["from b"]);
+        events.flush().await;
+        assert_eq!(messages(&server), ["from a", "from b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_whose_answer_was_lost_is_not_written_twice() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().push(LOST);
+        events.tell(about(), Severity::Normal, "once".into(), clock.now());
+        events.flush().await;
+        events.tell(about(), Severity::Normal, "once".into(), clock.now());
+        events.flush().await;
+        let objects = server.objects.lock().unwrap();
+        assert_eq!((objects.len(), &objects.values().next().unwrap()["count"]), (1, &json!(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_outage_costs_neither_memory_nor_hours() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().extend([503; 20]);
+        for n in 0..1000 {
+            events.tell(about(), Severity::Normal, format!("text {n}"), clock.now());
+        }
+        assert_eq!(events.desk.lines()[&about().key].waiting.len(), WAITING);
+        events.forget(&about().key);
+        events.flush().await;
+        assert!(messages(&server).iter().any(|text| text.ends_with("text 999")), "the newest are kept");
+        assert!(events.desk.lines().is_empty(), "and then nothing of it is remembered");
     }
 }

@@ -1,7 +1,7 @@
 //! The operator as a whole: watches, leader election, and the loop that starts rounds.
 //!
-//! Which tasks exist: one per watched kind, one that writes Events, one for the Lease, one per question under way, and at
-//! most one round per canary. The loop here is the only one that starts rounds. Dropping the future of [`Operator::run`]
+//! Which tasks exist: one per watched kind, one for the Lease, one per question under way, and per canary at most one round
+//! and one that writes its Events. The loop here is the only one that starts rounds. Dropping the future of [`Operator::run`]
 //! stops all of it at once, as a kill would.
 
 use std::collections::BTreeMap;

@@ -146,14 +146,13 @@ impl Reconciler {
         };
         let Sight { observed, foreign } = sight;
         if !observed.deleting && !foreign.is_empty() {
-            return match foreign.iter().find(|foreign| foreign.refusal.blame == Blame::Cluster) {
+            if let Some(passing) = foreign.iter().find(|foreign| foreign.refusal.blame == Blame::Cluster) {
                 // It goes away by itself.
-                Some(foreign) => Err(foreign.refusal.clone().into()),
-                None => {
-                    let error = |foreign: &Foreign| FieldError::new(foreign.field, &foreign.refusal.text, "");
-                    self.reject(hand, stored, &foreign.iter().map(error).collect::<Vec<_>>(), now).await
-                }
-            };
+                return Err(passing.refusal.clone().into());
+            }
+            let error = |foreign: &Foreign| FieldError::new(foreign.field, &foreign.refusal.text, "");
+            let errors: Vec<FieldError> = foreign.iter().map(error).collect();
+            return self.reject(hand, stored, &errors, now).await;
         }
         let decision = decide(now, &plan, &status, &observed);
         if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {

@@ -34,6 +34,9 @@ impl Clock for TestClock {
     }
 }
 
+/// A fault after the work is done.
+pub(crate) const LOST: u16 = 504;
+
 /// Objects by path, with resource versions and conflicts.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
@@ -61,6 +64,10 @@ impl Server {
         self.log.lock().unwrap().push(format!("{} {path}", parts.method));
         let fault = self.faults.lock().unwrap().pop();
         let (status, mut answer) = match fault {
+            Some(LOST) => {
+                self.work(&parts.method, path, body);
+                (LOST, json!({ "kind": "Status", "message": "injected" }))
+            }
             Some(status) => (status, json!({ "kind": "Status", "message": "injected" })),
             None => self.work(&parts.method, path, body),
         };
