@@ -4,6 +4,7 @@ mod bad_input;
 mod hooks;
 mod lookout;
 mod processes;
+mod readers;
 mod recovery;
 mod request_budget;
 mod restarts;
