@@ -7,6 +7,7 @@ mod crashes;
 mod golden;
 mod losses;
 mod random;
+mod rules;
 mod scenarios;
 mod takeover;
 mod told;

@@ -244,6 +244,20 @@ pub fn scenarios() -> Vec<Scenario> {
             Ending::Promoted("v2"),
         ),
         scenario(
+            "canary is away for a while",
+            Canary::test,
+            script(
+                all_good,
+                &[
+                    (initialized, push_v2),
+                    (at_20, |world| world.target_dies(true)),
+                    (|world| world.split == Some(Split::primary_only()), |world| world.target_dies(false)),
+                ],
+                always,
+            ),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
             "primary dies in analysis and comes back",
             Canary::test,
             script(

@@ -16,11 +16,11 @@ use super::world::revision;
 
 const FLAGGERS: &str = "76f6b8b6c7";
 
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap()
 }
 
-fn workload(replicas: u32, id: &str) -> Workload {
+pub fn workload(replicas: u32, id: &str) -> Workload {
     let readiness = match replicas {
         0 => Readiness::Waiting { reason: "no replicas".into(), until: None },
         _ => Readiness::Ready,
@@ -29,7 +29,7 @@ fn workload(replicas: u32, id: &str) -> Workload {
 }
 
 /// A canary as Flagger leaves it: settled long ago, with a random id on its primary.
-fn settled(weight: u8, target: u32) -> Observed {
+pub fn settled(weight: u8, target: u32) -> Observed {
     Observed {
         target: Some(workload(target, "")),
         primary: Some(workload(2, "0e6a9c5e-0000-4000-8000-000000000000")),
@@ -47,18 +47,18 @@ fn settled(weight: u8, target: u32) -> Observed {
     }
 }
 
-fn status(canary: &Canary, phase: Phase) -> CanaryStatus {
+pub fn status(canary: &Canary, phase: Phase) -> CanaryStatus {
     let long_ago = now() - jiff::SignedDuration::from_hours(5);
     let mut status = canary.clone().at(phase).revisions(FLAGGERS, FLAGGERS).since(long_ago).status_or_default();
     status.set_condition(accepted(now(), &plan(canary)));
     status
 }
 
-fn plan(canary: &Canary) -> Plan {
+pub fn plan(canary: &Canary) -> Plan {
     Plan::new(canary, &Settings::default()).unwrap()
 }
 
-fn writes(decision: &Decision) -> Vec<&Effect> {
+pub fn writes(decision: &Decision) -> Vec<&Effect> {
     let moving = |effect: &&Effect| {
         !matches!(effect, Effect::VariantServices | Effect::ApexToPrimary | Effect::PrimaryAutoscaler { .. })
     };
@@ -85,6 +85,46 @@ fn a_settled_canary_of_flaggers_is_stamped_without_a_rollout() {
         assert_eq!((again.status.clone(), again.wake), (None, None));
         assert!(writes(&again).is_empty() && again.notices.is_empty(), "{again:#?}");
     }
+}
+
+#[test]
+fn a_hash_that_changed_without_the_target_is_stamped_without_a_rollout() {
+    let canary = Canary::test().threshold(3);
+    for phase in [Phase::Initialized, Phase::Succeeded] {
+        let mut before = status(&canary, phase);
+        (before.last_applied_spec, before.last_promoted_spec) = ("s1:old".into(), "s1:old".into());
+        before.tracked_configs = Some(revision("v1").configs);
+        let decision = decide(now(), &plan(&canary), &before, &settled(0, 0));
+        let after = decision.status.clone().unwrap();
+        let stamped = (after.phase, after.last_applied_spec.as_str(), after.last_promoted_spec.as_str());
+        assert_eq!(stamped, (phase, "s1:v1", "s1:v1"));
+        assert_eq!(after.last_transition_time, before.last_transition_time);
+        assert!(writes(&decision).is_empty(), "{decision:#?}");
+        assert_eq!(decide(now(), &plan(&canary), &after, &settled(0, 0)).status, None);
+    }
+}
+
+#[test]
+fn going_back_after_a_failure_under_flagger_is_no_rollout() {
+    let canary = Canary::test();
+    let mut before = status(&canary, Phase::Failed);
+    before.last_applied_spec = revision("v2").template;
+    before.tracked_configs = Some(revision("v2").configs);
+    let decision = decide(now(), &plan(&canary), &before, &settled(0, 0));
+    let after = decision.status.clone().unwrap();
+    assert_eq!((after.phase, after.last_promoted_spec.as_str()), (Phase::Failed, "s1:v1"));
+    assert!(writes(&decision).is_empty(), "{decision:#?}");
+    assert_eq!(decide(now(), &plan(&canary), &after, &settled(0, 0)).status, None);
+}
+
+#[test]
+fn new_configs_after_a_failure_under_flagger_are_rolled_out() {
+    let canary = Canary::test();
+    let mut before = status(&canary, Phase::Failed);
+    before.tracked_configs = Some(revision("v2").configs);
+    let seen = Observed { target_equals_primary: false, ..settled(0, 0) };
+    let decision = decide(now(), &plan(&canary), &before, &seen);
+    assert_eq!(decision.status.unwrap().phase, Phase::Progressing);
 }
 
 #[test]

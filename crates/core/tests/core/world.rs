@@ -209,17 +209,21 @@ impl World {
     /// Users do nothing more, and what they broke is well again.
     pub fn dismiss_users(&mut self) {
         self.user = self.script.users.len();
-        if self.primary.as_ref().is_some_and(|primary| primary.dead) {
-            self.primary_dies(false);
-        }
+        let now = self.now;
+        let dead = [&mut self.primary, &mut self.target].into_iter().flatten().filter(|load| load.dead);
+        dead.for_each(|load| load.die(now, false));
     }
 
     /// All pods of the primary die, or come back.
     pub fn primary_dies(&mut self, dies: bool) {
         let now = self.now;
-        if let Some(primary) = &mut self.primary {
-            (primary.up, primary.old, primary.changed, primary.dead) = (false, 0, now, dies);
-        }
+        self.primary.iter_mut().for_each(|load| load.die(now, dies));
+    }
+
+    /// All pods of the target die, or come back.
+    pub fn target_dies(&mut self, dies: bool) {
+        let now = self.now;
+        self.target.iter_mut().for_each(|load| load.die(now, dies));
     }
 
     /// Somebody deletes a workload.

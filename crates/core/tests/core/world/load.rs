@@ -25,6 +25,11 @@ impl Load {
         Self { replicas: REPLICAS, revision, id, old: 0, up, dead: false, changed }
     }
 
+    /// All pods die and stay dead, or start again.
+    pub(super) fn die(&mut self, now: Timestamp, dies: bool) {
+        (self.up, self.old, self.changed, self.dead) = (false, 0, now, dies);
+    }
+
     pub(super) fn ready(&self) -> u32 {
         match self.replicas {
             0 => 0,

@@ -1,0 +1,66 @@
+//! Single decisions that no story leads to by itself.
+
+use seaway_api::Canary;
+use seaway_api::canary::{CanaryStatus, Phase};
+use seaway_core::effect::Effect;
+use seaway_core::observed::{Observed, Readiness, Workload};
+use seaway_core::rollout::decide;
+use seaway_core::split::Split;
+use seaway_core::status::ROLLING_BACK;
+
+use super::takeover::{now, plan, settled, status, workload, writes};
+use super::world::revision;
+
+fn analysed(canary: &Canary) -> CanaryStatus {
+    let mut status = status(canary, Phase::Progressing);
+    status.canary_weight = 20;
+    status.last_applied_spec = revision("v1").template;
+    status.tracked_configs = Some(revision("v1").configs);
+    status
+}
+
+/// A mandatory config of the target is gone.
+fn unknown(weight: u8) -> Observed {
+    let problems = vec!["configmap podinfo.test get query error".to_owned()];
+    Observed { revision: None, target_equals_primary: false, problems, ..settled(weight, 2) }
+}
+
+#[test]
+fn a_canary_whose_config_is_gone_is_still_watched() {
+    let canary = Canary::test();
+    let decision = decide(now(), &plan(&canary), &analysed(&canary), &unknown(20));
+    assert!(matches!(writes(&decision)[..], [Effect::Ask(_)]), "{decision:#?}");
+    let dead = Workload { ready: 0, readiness: Readiness::Failed { reason: "too late".into() }, ..workload(2, "") };
+    let seen = Observed { target: Some(dead), ..unknown(20) };
+    let decision = decide(now(), &plan(&canary), &analysed(&canary), &seen);
+    assert!(decision.status.as_ref().unwrap().is_true(ROLLING_BACK), "{decision:#?}");
+    assert_eq!(decision.effects.first(), Some(&Effect::SetSplit(Split::primary_only())));
+}
+
+#[test]
+fn a_canary_whose_config_is_gone_does_not_advance() {
+    let canary = Canary::test().metrics(Vec::new());
+    let decision = decide(now(), &plan(&canary), &analysed(&canary), &unknown(20));
+    assert!(decision.status.is_none() && writes(&decision).is_empty(), "{decision:#?}");
+    assert!(decision.wake.is_some() && !decision.notices.is_empty(), "{decision:#?}");
+}
+
+#[test]
+fn the_apex_follows_the_spec_at_rest() {
+    let canary = Canary::test();
+    let decision = decide(now(), &plan(&canary), &status(&canary, Phase::Succeeded), &settled(0, 0));
+    assert!(decision.effects.contains(&Effect::ApexToPrimary), "{decision:#?}");
+}
+
+#[test]
+fn a_deletion_does_not_wait_for_a_size_that_an_autoscaler_forbids() {
+    let canary = Canary::test().revert_on_deletion();
+    let seen = Observed { deleting: true, finalizer: true, primary: Some(workload(5, "")), ..settled(0, 2) };
+    let mut before = status(&canary, Phase::Terminating);
+    before.last_transition_time = Some(now());
+    let decision = decide(now(), &plan(&canary), &before, &seen);
+    assert_eq!(writes(&decision), [&Effect::ScaleToPrimary]);
+    let before = status(&canary, Phase::Terminating);
+    let decision = decide(now(), &plan(&canary), &before, &seen);
+    assert!(decision.effects.contains(&Effect::ApexToTarget), "{decision:#?}");
+}
