@@ -32,6 +32,8 @@ pub(crate) fn gateway_api() -> Vec<Value> {
 /// A schema made ready for use. CEL rules are slow to compile and tests start many clusters, so every distinct schema is
 /// compiled once per process.
 pub(crate) struct Compiled {
+    /// As the definition's author wrote it.
+    pub(crate) source: Value,
     pub(crate) schema: Schema,
     pub(crate) rules: CompiledSchema,
 }
@@ -39,8 +41,10 @@ pub(crate) struct Compiled {
 fn compile(schema: &Value) -> Arc<Compiled> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Compiled>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let make =
-        || Arc::new(Compiled { schema: Schema::of_custom_resource(schema), rules: kube_cel::compile_schema(schema) });
+    let make = || {
+        let rules = kube_cel::compile_schema(schema);
+        Arc::new(Compiled { source: schema.clone(), schema: Schema::of_custom_resource(schema), rules })
+    };
     known.entry(schema.to_string()).or_insert_with(make).clone()
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::openapi;
 use super::registry::{Registry, Resource, Version, api_version};
 
 /// The version this server behaves like.
 const MINOR: &str = "36";
-const GIT_VERSION: &str = "v1.36.3";
+pub(crate) const GIT_VERSION: &str = "v1.36.3";
 
 /// The media type of aggregated discovery, which answers everything in one request.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -23,7 +24,9 @@ pub(crate) fn answer(registry: &Registry, path: &str, accept: &str) -> Option<(&
             "major": "1", "minor": MINOR, "gitVersion": format!("{GIT_VERSION}+drydock"), "gitCommit": "", "gitTreeState": "clean",
             "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
         }),
-        [] => json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"]}),
+        [] => {
+            json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]})
+        }
         ["api"] if aggregated => return Some((AGGREGATED, aggregate(registry, true).to_string())),
         ["apis"] if aggregated => return Some((AGGREGATED, aggregate(registry, false).to_string())),
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
@@ -44,15 +47,18 @@ pub(crate) fn answer(registry: &Registry, path: &str, accept: &str) -> Option<(&
         }
         ["api", version] => resources(registry, "", version)?,
         ["apis", group, version] => resources(registry, group, version)?,
+        ["openapi", "v3"] => openapi::index(registry),
+        ["openapi", "v3", "api", version] => openapi::document(registry, "", version)?,
+        ["openapi", "v3", "apis", group, version] => openapi::document(registry, group, version)?,
         _ => return None,
     };
     Some(("application/json", value.to_string()))
 }
 
 /// Served versions per group, the most stable first, with their resources.
-type Groups<'a> = BTreeMap<&'a str, Vec<(&'a str, Vec<(&'a Resource, &'a Version)>)>>;
+pub(crate) type Groups<'a> = BTreeMap<&'a str, Vec<(&'a str, Vec<(&'a Resource, &'a Version)>)>>;
 
-fn groups(registry: &Registry) -> Groups<'_> {
+pub(crate) fn groups(registry: &Registry) -> Groups<'_> {
     let mut groups: Groups<'_> = BTreeMap::new();
     for resource in registry.all() {
         for version in resource.versions.iter().filter(|version| version.served) {

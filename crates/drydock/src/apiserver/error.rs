@@ -110,6 +110,12 @@ impl ApiError {
         error
     }
 
+    /// No such description of the API.
+    pub(crate) fn no_openapi() -> Self {
+        let message = "no such document: this server describes itself in OpenAPI v3 only, see /openapi/v3 for the list";
+        Self::new(404, "NotFound", message)
+    }
+
     /// The name is taken.
     pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.id)).about(resource, name)

@@ -21,6 +21,7 @@ mod log;
 mod managed;
 mod merge;
 mod meta;
+mod openapi;
 mod patch;
 mod ratchet;
 mod read;

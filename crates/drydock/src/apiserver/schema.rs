@@ -85,9 +85,12 @@ const RULES: &[&str] = &[
     "uniqueItems",
 ];
 
+/// The types of built-in kinds, by name, as they were generated.
+pub(crate) const TABLE: &str = include_str!("../schema/types.json");
+
 static TYPES: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
     // The table is generated and checked by a test; a broken one would leave built-in kinds without a schema.
-    let table: BTreeMap<String, Value> = serde_json::from_str(include_str!("../schema/types.json")).unwrap_or_default();
+    let table: BTreeMap<String, Value> = serde_json::from_str(TABLE).unwrap_or_default();
     table.iter().map(|(name, schema)| (name.clone(), Schema::parse(schema).opened())).collect()
 });
 

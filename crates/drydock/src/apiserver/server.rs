@@ -160,7 +160,13 @@ impl Server {
             None => {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
                 discovery::answer(&registry, path, accept).map_or_else(
-                    || failure(&ApiError::no_route()),
+                    || {
+                        failure(&if path.starts_with("/openapi/") {
+                            ApiError::no_openapi()
+                        } else {
+                            ApiError::no_route()
+                        })
+                    },
                     |(kind, text)| respond(200, kind, full(text.into()), &[]),
                 )
             }

@@ -227,6 +227,45 @@ async fn discovery_knows_every_resource_in_both_forms() {
     assert!(names.contains(&"deployments/scale") && names.contains(&"deployments/status"), "{names:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_server_describes_itself_in_openapi() {
+    let client = server().client("test");
+    let index = super::get(&client, "/openapi/v3", "application/json").await;
+    let place = |path: &str| index["paths"][path]["serverRelativeURL"].as_str().unwrap().to_owned();
+    for (path, kind, object, field) in [
+        ("api/v1", ("", "v1", "ConfigMap"), "/api/v1/namespaces/{namespace}/configmaps/{name}", "data"),
+        (
+            "apis/apps/v1",
+            ("apps", "v1", "Deployment"),
+            "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+            "spec",
+        ),
+        (
+            "apis/gateway.networking.k8s.io/v1",
+            ("gateway.networking.k8s.io", "v1", "GatewayClass"),
+            "/apis/gateway.networking.k8s.io/v1/gatewayclasses/{name}",
+            "spec",
+        ),
+    ] {
+        let document = super::get(&client, &place(path), "application/json").await;
+        let kind = json!({"group": kind.0, "version": kind.1, "kind": kind.2});
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let shown = schemas.values().find(|it| it["x-kubernetes-group-version-kind"] == json!([kind])).unwrap();
+        assert!(shown["properties"][field].is_object() && shown["properties"]["metadata"].is_object(), "{shown}");
+        let patch = &document["paths"][object]["patch"];
+        assert_eq!(patch["x-kubernetes-group-version-kind"], kind);
+        assert!(patch["parameters"].as_array().unwrap().iter().any(|it| it["name"] == "fieldValidation"));
+        let text = document.to_string();
+        for reference in text.split("\"$ref\":\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let name = reference.strip_prefix("#/components/schemas/").unwrap();
+            assert!(schemas.contains_key(name), "{name} is missing");
+        }
+    }
+    let request = http::Request::get("/openapi/v2").body(Vec::new()).unwrap();
+    let status = refused(client.request::<serde_json::Value>(request).await);
+    assert!(status.code == 404 && status.message.contains("OpenAPI v3 only"), "{}", status.message);
+}
+
 #[tokio::test]
 async fn other_processes_are_served_over_tcp() {
     let server = server();
