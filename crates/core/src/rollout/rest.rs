@@ -2,7 +2,7 @@
 //!
 //! A settled canary costs nothing: no status, no wake, and only effects that are already true.
 
-use seaway_api::canary::{HookType, Phase};
+use seaway_api::canary::{CanaryStatus, HookType, Phase};
 
 use super::draft::Draft;
 use super::gate;
@@ -79,7 +79,9 @@ fn comes_back(round: &Round<'_>) -> bool {
 
 fn come_back(round: &Round<'_>, mut draft: Draft) -> Draft {
     draft.rule = "primary is back";
-    draft.status = Some(status::changed(round.now, round.plan, round.status, |status| status.canary_weight = 0));
+    let new = status::changed(round.now, round.plan, round.status, |status| status.canary_weight = 0);
+    // The failure itself is as old as it was: nobody is asked about it again.
+    draft.status = Some(CanaryStatus { last_transition_time: round.status.last_transition_time, ..new });
     draft.route(round.set_split(Split::primary_only()));
     draft.notices.push(round.normal("routing", "Routing all traffic to primary".into()));
     draft
