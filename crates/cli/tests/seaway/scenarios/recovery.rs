@@ -214,3 +214,54 @@ async fn no_traffic_means_no_promotion() {
     let reason = "Halt advancement no values found for custom metric: error-rate: no values found";
     assert!(told.iter().any(|text| text == reason), "{told:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_primary_is_made_again() {
+    let ship = Ship::launch_initialised().await;
+    let deployments: Api<Deployment> = ship.api("test");
+    deployments.delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+    let users = Users::start(&ship.cluster, 10);
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+    let missing = "podinfo-primary.test not ready: it does not exist";
+    assert!(ship.transcript.events().iter().any(|text| text == missing), "{}", ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_deleted_in_analysis_leaves_users_with_the_canary() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    let deployments: Api<Deployment> = ship.api("test");
+    deployments.delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
+    ship.until_phase("podinfo", Phase::Failed).await;
+    assert_eq!(ship.weights("podinfo").await, (0, 100));
+    ship.sail(Duration::from_secs(10)).await;
+    users.forget();
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+
+    // The version that was promoted last brings the primary back, and the primary its traffic.
+    ship.set_image("podinfo", "6.0.0").await;
+    ship.until("the primary serves", async |ship| ship.weights("podinfo").await == (100, 0)).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_deleted_in_analysis_gets_no_traffic() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 20).await;
+    let deployments: Api<Deployment> = ship.api("test");
+    deployments.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    ship.sail(Duration::from_secs(10)).await;
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!(ship.status("podinfo").await.canary_weight, 20, "it is put back with the target");
+    users.forget();
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
