@@ -216,14 +216,13 @@ impl Caller {
             },
             None => None,
         };
-        let (begun, dial) = match kept {
-            Some(begun) => (begun, Duration::ZERO),
-            None => {
-                let start = Instant::now();
-                let sender = self.connect(ask.connect_limit).await?;
-                let dial = start.elapsed();
-                (self.head(sender, ask).await?, dial)
-            }
+        let (begun, dial) = if let Some(begun) = kept {
+            (begun, Duration::ZERO)
+        } else {
+            let start = Instant::now();
+            let sender = self.connect(ask.connect_limit).await?;
+            let dial = start.elapsed();
+            (self.head(sender, ask).await?, dial)
         };
         self.read(begun, ask, dial).await
     }
