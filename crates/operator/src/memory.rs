@@ -52,6 +52,8 @@ pub(crate) struct Memory {
     pub(crate) complaint: Option<String>,
     /// The route's generation that the data plane has taken up, and since when.
     settled: Option<(i64, Timestamp)>,
+    /// When the target was last scaled to zero at rest.
+    pub(crate) slept: Option<Timestamp>,
     copies: Copies,
     said: VecDeque<u64>,
 }

@@ -7,11 +7,16 @@ use jiff::Timestamp;
 use seaway_adapters::kinds::DEPLOYMENT;
 use seaway_adapters::refusal::Refusal;
 use seaway_adapters::routers::{Router, Subject};
-use seaway_adapters::targets::{Conventions, Foreign, Selector, config, deployment, foreign_objects, services};
+use seaway_adapters::targets::{
+    Conventions, Foreign, Selector, config, deployment, foreign_objects, previous, services,
+};
 use seaway_adapters::world::World;
 use seaway_api::Canary;
-use seaway_core::observed::{Observed, Revision};
+use seaway_api::canary::Phase;
+use seaway_core::observed::{Observed, Previous, Revision};
 use seaway_core::plan::Plan;
+use seaway_core::revision::applied;
+use seaway_core::status::ROLLING_BACK;
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -51,6 +56,8 @@ impl Scene<'_> {
             finalizer: self.canary.has_finalizer(),
             target: target.as_deref().map(|object| workload(object, plan.canary_ready_threshold)),
             primary: primary.as_deref().map(|object| workload(object, plan.primary_ready_threshold)),
+            previous: self.previous(),
+            slept: memory.slept,
             answers: memory.answers.clone(),
             asked: memory.under_way(),
             ..Observed::default()
@@ -86,6 +93,24 @@ impl Scene<'_> {
                 observed.apex_to_target = selects(&selector.value);
             }
             Err(refusal) => observed.problems.push(refusal.text),
+        }
+    }
+
+    /// What is stored of the primary from before a promotion; looked for only while the rules may ask for it, since all
+    /// stores of a namespace have to be read.
+    fn previous(&self) -> Previous {
+        let status = self.canary.status_or_default();
+        let asked = matches!(status.phase, Phase::Promoting | Phase::Finalising | Phase::Failed);
+        if !asked && !status.is_true(ROLLING_BACK) {
+            return Previous::Unknown;
+        }
+        let incoming = applied(&status);
+        if !previous::is_stored(self.canary, self.world, &incoming) {
+            Previous::Absent
+        } else if previous::is_intact(self.canary, self.world, &incoming) {
+            Previous::Intact
+        } else {
+            Previous::Differs
         }
     }
 

@@ -255,7 +255,14 @@ impl Reconciler {
                     self.asker.ask(round.canary, round.plan, question, hand.view, &mut lock(round.memory), round.now);
                     Ok(())
                 }
-                effect => hand.make(effect, round.canary, round.router, &self.conventions).await,
+                effect => {
+                    let writes = hand.writes;
+                    let made = hand.make(effect, round.canary, round.router, &self.conventions).await;
+                    if *effect == Effect::ScaleToZero && hand.writes > writes && before.phase.is_resting() {
+                        lock(round.memory).slept = Some(round.now);
+                    }
+                    made
+                }
             };
             if result.is_err() {
                 break;
