@@ -144,14 +144,14 @@ fn step_weight(step: i64, analysis: &Analysis, report: &mut Report) {
     if step <= 0 {
         report.error(PATH, format!("a step of {step} never advances"), "write a step from 1 to 100");
     } else if step > 100 {
-        report.error(PATH, format!("a step of {step} is more than all traffic"), "write a step from 1 to 100");
+        report.warn(PATH, format!("{step} is read as 100: all traffic in one step"), "write a step from 1 to 100");
     }
     match analysis.max_weight {
         Some(max) if max <= 0 => report.warn(MAX, format!("{max} is read as 100"), "write a weight from 1 to 100"),
         Some(max) if max > 100 => {
             report.error(MAX, format!("a weight of {max} is never reached"), "write a weight from 1 to 100");
         }
-        Some(max) if step > max => report.warn(
+        Some(max) if step <= 100 && step > max => report.warn(
             PATH,
             format!("the first step of {step} is already more than maxWeight {max}"),
             "write a step of at most maxWeight",

@@ -33,7 +33,6 @@ fn what_would_stall_is_an_error_at_its_field() {
     let cases: Vec<(&str, Value, &str)> = vec![
         ("/analysis/stepWeight", json!(-10), "spec.analysis.stepWeight"),
         ("/analysis/stepWeight", json!(0), "spec.analysis.stepWeight"),
-        ("/analysis/stepWeight", json!(101), "spec.analysis.stepWeight"),
         ("/analysis/stepWeight", Value::Null, "spec.analysis"),
         ("/analysis/stepWeights", json!([1]), "spec.analysis"),
         ("/analysis/maxWeight", json!(1000), "spec.analysis.maxWeight"),
@@ -181,6 +180,7 @@ fn what_flagger_defaults_or_clamps_is_a_warning() {
         ("/analysis/threshold", json!(0), "spec.analysis.threshold"),
         ("/analysis/threshold", json!(-1), "spec.analysis.threshold"),
         ("/analysis/threshold", json!(1_u64 << 40), "spec.analysis.threshold"),
+        ("/analysis/stepWeight", json!(101), "spec.analysis.stepWeight"),
         ("/analysis/maxWeight", json!(0), "spec.analysis.maxWeight"),
         ("/analysis/maxWeight", json!(-1), "spec.analysis.maxWeight"),
         ("/analysis/interval", json!("0s"), "spec.analysis.interval"),

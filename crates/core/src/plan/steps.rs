@@ -33,9 +33,10 @@ impl Steps {
         }
     }
 
+    /// A step of more than all traffic is all traffic, as in Flagger.
     fn even(step: i64, max: i64) -> Result<Self, FieldError> {
         let max = if max <= 0 { 100 } else { max.min(100) };
-        match u8::try_from(step) {
+        match u8::try_from(step.min(100)) {
             Ok(step @ 1..=100) => Ok(Self::Even { step, max: u8::try_from(max).unwrap_or(100) }),
             _ => Err(FieldError::new(
                 "spec.analysis.stepWeight",
@@ -113,6 +114,7 @@ mod tests {
         assert_eq!(even(20, 50), [20, 40, 60], "the last step overshoots");
         assert_eq!(even(30, 0), [30, 60, 90, 100], "no maximum is 100, and 100 is never passed");
         assert_eq!(even(100, 100), [100]);
+        assert_eq!(even(101, 50), [100]);
         assert_eq!(even(60, 50), [60]);
         assert_eq!(even(50, 1000), [50, 100]);
         assert_eq!(listed(&[1, 2, 10, 80]), [1, 2, 10, 80]);
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn steps_that_do_not_grow_are_refused_where_flagger_stalls() {
-        for step in [0, -10, 101] {
+        for step in [0, -10] {
             assert_eq!(Steps::even(step, 50).unwrap_err().path, "spec.analysis.stepWeight");
         }
         for (weights, at) in [(&[10, 10][..], 1), (&[20, 10], 1), (&[0, 10], 0), (&[10, 101], 1), (&[-1], 0)] {
