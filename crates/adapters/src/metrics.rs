@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use seaway_api::Canary;
 use seaway_api::field;
-use seaway_api::metric_template::{MetricProvider, MetricTemplate};
+use seaway_api::metric_template::{METRIC_PROVIDERS, MetricProvider, MetricTemplate};
 use seaway_core::plan::{Check, Plan, Source};
 use seaway_core::question::Answer;
 use seaway_core::template;
@@ -171,26 +171,13 @@ impl Inquiry {
             _ => None,
         };
         // As in Flagger an unknown type is taken for Prometheus; a type that Flagger knows and we do not is refused.
-        if OTHER_PROVIDERS.contains(&self.provider.type_.as_str()) {
+        let type_ = self.provider.type_.as_str();
+        if type_ != "prometheus" && METRIC_PROVIDERS.contains(&type_) {
             return Err(broken("this provider is not supported yet; use prometheus".into()));
         }
         Prometheus::new(&self.provider, credentials.as_ref(), self.trusted).map_err(broken)
     }
 }
-
-/// Providers of Flagger that are not built here.
-const OTHER_PROVIDERS: [&str; 10] = [
-    "influxdb",
-    "datadog",
-    "externalmetrics",
-    "stackdriver",
-    "cloudwatch",
-    "newrelic",
-    "graphite",
-    "dynatrace",
-    "keptn",
-    "splunk",
-];
 
 fn default_provider(plan: &Plan) -> MetricProvider {
     MetricProvider { type_: "prometheus".into(), address: plan.metrics_server.clone(), ..MetricProvider::default() }
