@@ -57,13 +57,6 @@ pub enum Action {
         /// Field manager of the fields it sets.
         manager: &'static str,
     },
-    /// Server-side apply with force; `body` carries uid (and resourceVersion) where the object is known to exist.
-    Apply {
-        /// The fields we own.
-        body: Value,
-        /// Field manager.
-        manager: &'static str,
-    },
     /// JSON Patch; its first operations are `test`s of what it was decided on.
     JsonPatch {
         /// RFC 6902 operations.

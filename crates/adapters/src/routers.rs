@@ -2,7 +2,7 @@
 //!
 //! A router is pure: cached objects in, changes out. It is told the backends and the split and knows nothing of phases.
 //! What it cannot do it says in [`Capabilities`], so that a plan that asks for it is refused before any traffic moves.
-//! Adding a router is one file here, one line in [`find`] and one module in `seaway_api::foreign`.
+//! Adding a router is one file here, one line in [`ROUTERS`] and one module in `seaway_api::foreign`.
 
 pub mod gateway_api;
 
@@ -16,6 +16,9 @@ use crate::world::World;
 
 /// Moves traffic between the backends of one route.
 pub trait Router: Send + Sync {
+    /// Whether `spec.provider` means this router.
+    fn serves(&self, provider: &str) -> bool;
+
     /// What this router can do.
     fn capabilities(&self) -> Capabilities;
 
@@ -119,10 +122,15 @@ pub struct RouteReading {
     pub problem: Option<String>,
 }
 
+/// Every router that is built.
+const ROUTERS: [&dyn Router; 1] = [&gateway_api::GatewayApi];
+
 /// The router of a provider (`gatewayapi:v1`), if it is built.
 pub fn find(provider: &str) -> Option<&'static dyn Router> {
-    if provider.starts_with("gatewayapi:v1") && !provider.starts_with("gatewayapi:v1beta1") {
-        return Some(&gateway_api::GatewayApi);
-    }
-    None
+    ROUTERS.into_iter().find(|router| router.serves(provider))
+}
+
+/// The kinds of all routers: what must be watched.
+pub fn kinds() -> impl Iterator<Item = Kind> {
+    ROUTERS.into_iter().flat_map(|router| router.kinds().iter().copied())
 }

@@ -225,7 +225,6 @@ fn difference(old: &Value, new: &Value) -> Value {
 fn verb(action: &Action) -> &'static str {
     match action {
         Action::Create { .. } => "create",
-        Action::Apply { .. } => "apply",
         Action::JsonPatch { .. } | Action::MergePatch { .. } => "patch",
         Action::Delete { .. } => "delete",
     }

@@ -15,9 +15,9 @@ use kube::Client;
 use seaway_adapters::change::Kind;
 use seaway_adapters::http::Http;
 use seaway_adapters::kinds::{
-    ALERT_PROVIDER, CANARY, CONFIG_MAP, CONTROLLER_REVISION, DEPLOYMENT, HPA, HTTP_ROUTE, METRIC_TEMPLATE, SECRET,
-    SERVICE,
+    ALERT_PROVIDER, CANARY, CONFIG_MAP, CONTROLLER_REVISION, DEPLOYMENT, HPA, METRIC_TEMPLATE, SECRET, SERVICE,
 };
+use seaway_adapters::routers;
 use seaway_adapters::targets::Conventions;
 use seaway_core::plan::Settings;
 use tokio::net::TcpListener;
@@ -187,7 +187,8 @@ impl Operator {
         if self.config.config_tracking {
             watched.extend([CONFIG_MAP, SECRET].map(|built_in| kind(built_in, true)));
         }
-        watched.push(kind(HTTP_ROUTE, false));
+        // Not every cluster has every router's kinds; a canary that needs a missing one says so.
+        watched.extend(routers::kinds().map(|foreign| kind(foreign, false)));
         watched
     }
 

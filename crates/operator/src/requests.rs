@@ -11,6 +11,7 @@ use http::{Method, Request, StatusCode, header};
 use kube::Client;
 use kube::client::Body;
 use seaway_adapters::change::{Action, Change, ObjectRef};
+use seaway_adapters::object::MANAGER;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -103,14 +104,10 @@ impl Requests {
                 self.write(Method::POST, &format!("{}?fieldManager={manager}", collection(object)?), JSON, &body)
                     .await?
             }
-            Action::Apply { body, manager } => {
-                let mut body = body.clone();
-                identify(&mut body, object);
-                let uri = format!("{uri}?fieldManager={manager}&force=true");
-                self.write(Method::PATCH, &uri, APPLY, &body).await?
+            Action::JsonPatch { operations } => {
+                self.write(Method::PATCH, &managed(&uri), JSON_PATCH, operations).await?
             }
-            Action::JsonPatch { operations } => self.write(Method::PATCH, &uri, JSON_PATCH, operations).await?,
-            Action::MergePatch { body } => self.write(Method::PATCH, &uri, MERGE_PATCH, body).await?,
+            Action::MergePatch { body } => self.write(Method::PATCH, &managed(&uri), MERGE_PATCH, body).await?,
             Action::Delete { uid } => {
                 let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid } });
                 self.write(Method::DELETE, &uri, JSON, &options).await?;
@@ -122,7 +119,7 @@ impl Requests {
 
     /// Changes the status of an object; `body` names the uid and resourceVersion it was decided on.
     pub(crate) async fn patch_status(&self, object: &ObjectRef, body: &Value) -> Result<Value, ApiError> {
-        self.write(Method::PATCH, &format!("{}/status", uri(object)?), MERGE_PATCH, body).await
+        self.write(Method::PATCH, &managed(&format!("{}/status", uri(object)?)), MERGE_PATCH, body).await
     }
 
     /// Replaces an object; `body` names the resourceVersion it was decided on.
@@ -185,7 +182,6 @@ impl Requests {
 }
 
 const JSON: &str = "application/json";
-const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -201,6 +197,11 @@ fn refusal(status: StatusCode, body: &Value, retry_after: Option<u64>) -> ApiErr
     let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT));
     let at_fault = body.pointer("/details/causes").and_then(Value::as_array).is_some_and(|causes| !causes.is_empty());
     ApiError { code: status.as_u16(), reason: text("reason"), message, at_fault, retry_after }
+}
+
+/// A write under our name, so that `managedFields` tells who set a weight.
+fn managed(uri: &str) -> String {
+    format!("{uri}?fieldManager={MANAGER}")
 }
 
 fn uri(object: &ObjectRef) -> Result<String, ApiError> {

@@ -29,6 +29,10 @@ use crate::world::World;
 pub struct GatewayApi;
 
 impl Router for GatewayApi {
+    fn serves(&self, provider: &str) -> bool {
+        provider.starts_with("gatewayapi:v1") && !provider.starts_with("gatewayapi:v1beta1")
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { weights: true, settles: true, ..Capabilities::default() }
     }
@@ -308,8 +312,9 @@ fn split_rules(subject: &Subject<'_>, seen: &Value) -> Vec<usize> {
 
 /// Our rule. First choice is one with our matches that names all our backends: others may have rules of their own that
 /// split between them too, and keep the shape they gave those. Then one with our matches that still names one backend
-/// (somebody took the other away, and a second rule with these matches would never be reached). Last, because the spec's
-/// matches may have changed, the first that names all our backends.
+/// (somebody took the other away, and a second rule with these matches would never be reached). Then, because the spec's
+/// matches may have changed, the first that names all our backends. Last, one with our matches that leads nowhere: the
+/// server puts it into a route whose rules were taken away, and it would hide ours.
 fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize> {
     let rules = list(seen, "/spec/rules");
     let splits = split_rules(subject, seen);
@@ -322,7 +327,11 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     };
     let whole = splits.iter().copied().find(has_our_matches);
     let half = || (0..rules.len()).find(|index| has_our_matches(index) && names_a_backend(index));
-    whole.or_else(half).or_else(|| splits.first().copied())
+    let leads_nowhere = |index: &usize| {
+        rules.get(*index).is_some_and(|rule| list(rule, "/backendRefs").is_empty() && list(rule, "/filters").is_empty())
+    };
+    let empty = || (0..rules.len()).find(|index| has_our_matches(index) && leads_nowhere(index));
+    whole.or_else(half).or_else(|| splits.first().copied()).or_else(empty)
 }
 
 /// The rule names exactly our backends, in our order, at our port.

@@ -104,11 +104,11 @@ impl<'a> Round<'a> {
         Notice { severity: Severity::Warning, text, once: format!("{}/{what}", self.step) }
     }
 
-    /// A reason for waiting: told by ticks only, once by each.
+    /// A reason for waiting: told by ticks only, and the same reason once per step, however long it lasts.
     pub fn waiting(&self, draft: &mut Draft, what: &str, text: String) {
         draft.wake_at(self.next_tick());
         if self.tick > 0 {
-            draft.notices.push(self.warning(&format!("{what}@{}", self.tick), text));
+            draft.notices.push(self.warning(&format!("{what}: {text}"), text));
         }
     }
 

@@ -95,6 +95,35 @@ async fn a_deleted_route_comes_back_with_the_current_weight() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_whose_rules_were_taken_away_gets_ours_back() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    let routes: Api<HttpRoute> = ship.api("test");
+    let none = json!({"spec": {"rules": null}});
+    routes.patch("podinfo", &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
+    ship.sail(Duration::from_secs(5)).await;
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    users.forget();
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reason_for_waiting_is_told_once() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 5);
+    ship.patch_canary("podinfo", json!({"spec": {"progressDeadlineSeconds": 900}})).await;
+    let api: Api<Deployment> = ship.api("test");
+    let patch = json!({"spec": {"progressDeadlineSeconds": 900, "template": {"spec": {"containers": [
+        {"name": "podinfod", "image": "ghcr.io/stefanprodan/podinfo:6.0.1-noready"},
+    ]}}}});
+    api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+    ship.sail(Duration::from_secs(600)).await;
+    let waiting = ship.transcript.events().into_iter().filter(|text| text.contains("not ready: ")).count();
+    assert_eq!(waiting, 1, "{}", ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_can_roll_back_by_hook() {
     let canary = CANARY.replace(
         "    webhooks:\n",
