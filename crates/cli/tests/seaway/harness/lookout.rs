@@ -63,7 +63,8 @@ impl Log {
         {
             self.revisions.insert(runs(template), template_hash(template));
         }
-        if commit.resource == "httproutes" && commit.after.is_some() {
+        // What others write into a route is theirs; what we write must add up.
+        if commit.resource == "httproutes" && commit.after.is_some() && commit.user == super::OPERATOR {
             self.weights_add_up(object);
         }
         let canaries: Vec<Arc<Value>> =

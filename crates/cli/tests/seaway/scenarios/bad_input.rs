@@ -305,3 +305,64 @@ async fn references_into_other_namespaces_can_be_refused() {
     );
     assert_eq!(ship.replicas("podinfo").await, 2);
 }
+
+/// Objects of others that are wrong in the ways the corpus names; the canary works or says why, and users are served.
+#[tokio::test(start_paused = true)]
+async fn bad_objects_of_others_cause_no_outage() {
+    use kube::api::{Api, Patch, PatchParams};
+    use seaway_api::foreign::gateway::HttpRoute;
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    let routes: Api<HttpRoute> = ship.api("test");
+    let rule = |extra: Value| {
+        let mut rule = json!({"backendRefs": [
+            {"name": "podinfo-primary", "port": 9898}, {"name": "podinfo-canary", "port": 9898, "weight": 0},
+        ]});
+        rule.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        rule
+    };
+    let header = json!({"matches": [{"headers": [{"name": "x-team", "value": "shop"}]}]});
+    for rules in [Value::Null, json!([rule(json!({}))]), json!([rule(json!({})), rule(header)])] {
+        let patch = json!({"spec": {"rules": rules}});
+        routes.patch("podinfo", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        ship.sail(Duration::from_secs(10)).await;
+        users.forget();
+        ship.sail(Duration::from_secs(20)).await;
+        assert_eq!(users.failures_of_ours("none"), 0, "{rules}: {:?}", users.seen());
+    }
+    let services: Api<k8s_openapi::api::core::v1::Service> = ship.api("test");
+    let patch = json!({"spec": {"selector": null}});
+    services.patch("podinfo-primary", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    ship.sail(Duration::from_secs(10)).await;
+    users.forget();
+    ship.sail(Duration::from_secs(20)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "a Service without selector: {:?}", users.seen());
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
+
+/// A filter that somebody put into our rule and the gateway refuses stays: it is not ours. No weight moves while the route
+/// is not accepted, an Event says so, and without the filter the rollout goes on.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_filter_stays_and_is_explained() {
+    use kube::api::{Api, Patch, PatchParams};
+    use seaway_api::foreign::gateway::HttpRoute;
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    let routes: Api<HttpRoute> = ship.api("test");
+    let edit = async |operations: Value| {
+        let patch: json_patch::Patch = serde_json::from_value(operations).unwrap();
+        routes.patch("podinfo", &PatchParams::default(), &Patch::Json::<()>(patch)).await.unwrap();
+    };
+    let odd = json!([{"type": "ExtensionRef", "extensionRef": {"group": "x.io", "kind": "Odd", "name": "odd"}}]);
+    edit(json!([{"op": "add", "path": "/spec/rules/0/filters", "value": odd}])).await;
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.sail(Duration::from_secs(300)).await;
+    let route = serde_json::to_value(routes.get("podinfo").await.unwrap()).unwrap();
+    assert_eq!(route["spec"]["rules"][0]["filters"], odd);
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    let told = ship.transcript.events();
+    assert!(told.iter().any(|text| text.contains("parent gateway is not ready")), "{told:#?}");
+    edit(json!([{"op": "remove", "path": "/spec/rules/0/filters"}])).await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
