@@ -7,6 +7,7 @@ pub mod apiserver;
 pub mod clock;
 pub mod cluster;
 pub mod controllers;
+pub mod fault;
 pub mod gateway;
 pub mod load;
 pub mod names;

@@ -223,6 +223,47 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
+    /// Something went wrong that the client has no part in.
+    pub(crate) fn internal(why: &str) -> Self {
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
+        error.details = json!({"causes": [{"message": why}]});
+        error
+    }
+
+    /// The server is there but cannot work.
+    pub(crate) fn unavailable() -> Self {
+        let mut error = Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
+        error.details = json!({});
+        error
+    }
+
+    /// The server gave up waiting; what it waited for may have happened.
+    pub(crate) fn timeout() -> Self {
+        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        let mut error = Self::new(504, "Timeout", message);
+        error.details = json!({});
+        error
+    }
+
+    /// The client is asked to come back later.
+    pub(crate) fn too_many_requests(retry_after: u64) -> Self {
+        let mut error = Self::new(
+            429,
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later",
+        );
+        error.details = json!({"retryAfterSeconds": retry_after});
+        error
+    }
+
+    /// A code without a reason of its own.
+    pub(crate) fn unexplained(code: u16) -> Self {
+        let message = format!("the server responded with the status code {code} but did not return more information");
+        let mut error = Self::new(code, "", message);
+        error.details = json!({});
+        error
+    }
+
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({

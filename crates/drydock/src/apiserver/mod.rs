@@ -17,6 +17,7 @@ mod discovery;
 mod error;
 mod fields;
 mod garbage;
+mod inside;
 mod log;
 mod managed;
 mod merge;
@@ -52,7 +53,9 @@ use http::{Request as HttpRequest, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use tower::{BoxError, Service};
 
+pub(crate) use inside::{AsOf, expired, refusal};
 pub use log::{Commit, Request, RequestLog};
+pub(crate) use request::{Params, Target};
 
 use crate::{Clock, Seed};
 use server::Server;

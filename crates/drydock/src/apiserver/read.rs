@@ -25,7 +25,15 @@ impl Server {
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
         at_most(call.params.number("resourceVersion")?, &state)?;
-        Ok(Answer::Object(200, call.live(&state)?))
+        let found = match call.as_of {
+            None => call.live(&state)?,
+            Some(revision) => {
+                let resource = &call.served.resource;
+                let found = state.at(&resource.id, &call.key(), revision).cloned();
+                found.ok_or_else(|| ApiError::not_found(resource, &call.name))?
+            }
+        };
+        Ok(Answer::Object(200, found))
     }
 
     /// `list`.
@@ -46,7 +54,7 @@ impl Server {
             )
         } else {
             at_most(asked, &state)?;
-            (state.revision(), None)
+            (call.as_of.unwrap_or(state.revision()), None)
         };
         at_most(Some(revision), &state)?;
         if revision < state.compacted() {

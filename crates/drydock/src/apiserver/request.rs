@@ -121,6 +121,8 @@ pub(crate) struct Call {
     pub(crate) params: Params,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    /// The revision to read at instead of the latest; only the fault layer asks for it.
+    pub(crate) as_of: Option<u64>,
 }
 
 impl Call {

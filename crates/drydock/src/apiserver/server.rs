@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::BoxError;
 
 use super::error::{ApiError, Result};
+use super::inside::AsOf;
 use super::log::{Commit, Hook, Request, RequestLog};
 use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
@@ -113,6 +114,7 @@ impl Server {
             params: Params::default(),
             content_type: String::new(),
             body: Bytes::new(),
+            as_of: None,
         };
         if let Err(error) = self.insert(&mut self.store.lock(), &call, object, Ownership::Written) {
             tracing::error!(resource, message = %error.to_status(), "a built-in object was refused");
@@ -178,8 +180,9 @@ impl Server {
                 entry.name.clone_from(&target.name);
                 entry.subresource.clone_from(&target.subresource);
                 let content_type = header_text(&parts.headers, header::CONTENT_TYPE).to_owned();
+                let as_of = parts.extensions.get::<AsOf>().map(|AsOf(revision)| *revision);
                 match read_body(body).await {
-                    Ok(body) => self.resource(user, &parts.method, target, params, accept, content_type, body),
+                    Ok(body) => self.resource(user, &parts.method, target, params, accept, content_type, body, as_of),
                     Err(error) => failure(&error),
                 }
             }
@@ -200,6 +203,7 @@ impl Server {
         accept: &str,
         content_type: String,
         body: Bytes,
+        as_of: Option<u64>,
     ) -> Response<Body> {
         let served = self.registry.read().unwrap_or_else(PoisonError::into_inner).find(
             &target.group,
@@ -223,6 +227,7 @@ impl Server {
             params,
             content_type,
             body,
+            as_of,
         };
         match self.dispatch(&call, &view) {
             Ok(reply) => self.render(reply, &view),
@@ -335,7 +340,7 @@ where
     }
 }
 
-fn respond(code: u16, content_type: &str, body: Body, warnings: &[String]) -> Response<Body> {
+pub(super) fn respond(code: u16, content_type: &str, body: Body, warnings: &[String]) -> Response<Body> {
     let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, content_type);
     for warning in warnings {
         let mut text = String::new();

@@ -105,6 +105,17 @@ impl State {
         self.shelves.get(resource)?.objects.get(key)?.last()?.object.as_ref()
     }
 
+    /// An object as it was at a revision.
+    pub(crate) fn at(&self, resource: &str, key: &Key, revision: u64) -> Option<&Arc<Value>> {
+        let versions = self.shelves.get(resource)?.objects.get(key)?;
+        versions.iter().rev().find(|version| version.revision <= revision)?.object.as_ref()
+    }
+
+    /// The changes of a resource that are still remembered, the latest first.
+    pub(crate) fn latest(&self, resource: &str) -> impl Iterator<Item = &Arc<Change>> {
+        self.shelves.get(resource).into_iter().flat_map(|shelf| shelf.log.iter().rev())
+    }
+
     /// The objects of a resource as they were at a revision, in key order, from one namespace or all.
     pub(crate) fn list_at<'a>(
         &'a self,
