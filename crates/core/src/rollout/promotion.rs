@@ -111,8 +111,8 @@ fn await_primary(round: &Round<'_>, mut draft: Draft, repairing: bool) -> Draft 
 
 /// The primary is ready: traffic goes back to it, all at once or in steps.
 fn shift(round: &Round<'_>, mut draft: Draft) -> Draft {
-    // A target that moved on gets no more traffic than it must: it was never analysed.
-    let same = round.seen.revision.as_ref().is_some_and(|revision| same_revision(round.status, revision));
+    // A target that moved on gets no more traffic than it must: it was never analysed. One that cannot be read did not.
+    let same = round.seen.revision.as_ref().is_none_or(|revision| same_revision(round.status, revision));
     let step = round.plan.promotion_step.filter(|_| same && !round.plan.skip_analysis && round.weight() > 0);
     let Some(step) = step else {
         if !round.plan.skip_analysis {
