@@ -26,3 +26,4 @@ pub mod rollout;
 pub mod split;
 pub mod status;
 pub mod template;
+mod zoo;

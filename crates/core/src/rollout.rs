@@ -23,6 +23,7 @@ use crate::effect::{Decision, Effect};
 use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::status::{self, ACCEPTED};
+use crate::zoo;
 
 use draft::Draft;
 use round::Round;
@@ -32,7 +33,11 @@ pub use round::step;
 pub fn decide(now: Timestamp, plan: &Plan, status: &CanaryStatus, seen: &Observed) -> Decision {
     let round = Round::new(now, plan, status, seen);
     let draft = if seen.deleting {
-        revert::decide(&round)
+        let mut draft = revert::decide(&round);
+        if zoo::ROLLS_ON_WHILE_REVERTING {
+            draft.effects.extend(analyse::decide(&round).effects);
+        }
+        draft
     } else if plan.suspend {
         suspended(&round)
     } else {

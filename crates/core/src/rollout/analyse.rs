@@ -18,6 +18,7 @@ use crate::question::Subject;
 use crate::revision::{digest, same_revision};
 use crate::split::Split;
 use crate::status::{self, ROLLING_BACK};
+use crate::zoo;
 
 /// Phases `Progressing` and `WaitingPromotion`.
 pub(super) fn decide(round: &Round<'_>) -> Draft {
@@ -108,7 +109,8 @@ pub(super) fn restart(round: &Round<'_>, mut draft: Draft, revision: &Revision) 
     draft.status = Some(status::changed(round.now, round.plan, round.status, |status| {
         status::restart(status, revision);
     }));
-    draft.route(round.set_split(Split::primary_only()));
+    let back = Split::primary_only();
+    draft.route(if zoo::TRUSTS_THE_PRIMARY { Some(Effect::SetSplit(back)) } else { round.set_split(back) });
     let text = format!("New revision detected! Restarting analysis for {}", round.plan.target_key());
     draft.notices.push(round.normal(&format!("restart {}", digest(revision)), text));
     draft

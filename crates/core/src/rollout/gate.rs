@@ -13,6 +13,7 @@ use crate::effect::Effect;
 use crate::observed::Revision;
 use crate::revision::digest;
 use crate::status::{self, ROLLING_BACK};
+use crate::zoo;
 
 /// Phase `Waiting`: a gate was closed.
 pub(super) fn decide(round: &Round<'_>) -> Draft {
@@ -20,7 +21,9 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
         return rollback::go_on(round);
     }
     let mut draft = Draft::new("wait for consent");
-    rest::keep(round, &mut draft);
+    if !zoo::LEAVES_THE_ROUTE_AT_A_GATE {
+        rest::keep(round, &mut draft);
+    }
     rest::remake(round, &mut draft);
     rest::sleep(round, &mut draft);
     if let Some(revision) = &round.seen.revision {
@@ -35,6 +38,11 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
 /// Starts the rollout of `revision`, or asks the gates whether it may.
 pub(super) fn start_or_wait(round: &Round<'_>, mut draft: Draft, revision: &Revision) -> Draft {
     draft.rule = "wait for consent";
+    if zoo::STAMPS_BEFORE_ACTING && round.status.phase == Phase::Failed {
+        let stamp = |status: &mut _| status::stamp(status, revision);
+        draft.status = Some(status::changed(round.now, round.plan, round.status, stamp));
+        return draft;
+    }
     if round.plan.hooks_of(HookType::ConfirmRollout).next().is_none() {
         return start(round, draft, revision);
     }

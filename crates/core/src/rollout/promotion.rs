@@ -16,6 +16,7 @@ use crate::observed::{Previous, Readiness, Revision};
 use crate::revision::{flagger_id, same_revision};
 use crate::split::Split;
 use crate::status::{self, ROLLING_BACK};
+use crate::zoo;
 
 /// Every check has passed, or none is wanted: from here on the primary is changed.
 pub(super) fn start(round: &Round<'_>, mut draft: Draft, revision: &Revision) -> Draft {
@@ -73,7 +74,9 @@ fn change_primary(round: &Round<'_>, mut draft: Draft) -> Draft {
     draft.wake_at(round.next_tick());
     match &round.seen.revision {
         None => round.problems(&mut draft),
-        Some(revision) if !same_revision(round.status, revision) => return abandon(round, draft, revision),
+        Some(revision) if !same_revision(round.status, revision) && !zoo::PROMOTES_WHAT_IT_FINDS => {
+            return abandon(round, draft, revision);
+        }
         Some(revision) => copy(round, &mut draft, revision),
     }
     draft
@@ -98,6 +101,10 @@ fn await_primary(round: &Round<'_>, mut draft: Draft, repairing: bool) -> Draft 
     match &primary.readiness {
         Readiness::Waiting { reason, .. } => {
             round.wait_for(&mut draft, "primary", &primary.readiness, round.primary_not_ready(reason));
+            draft
+        }
+        Readiness::Failed { reason } if zoo::WAITS_FOR_A_DEAD_PRIMARY => {
+            round.waiting(&mut draft, "primary", round.primary_not_ready(reason));
             draft
         }
         Readiness::Failed { reason } => fail(round, draft, &round.primary_not_ready(reason)),
@@ -166,7 +173,7 @@ pub(super) fn finalise(round: &Round<'_>) -> Draft {
         }
         None => return remake(round, draft),
     }
-    if !matches!(round.drained(), Drained::Yes) {
+    if !matches!(round.drained(), Drained::Yes) && !zoo::SCALES_DOWN_FIRST {
         round.wait_for_drain(&mut draft);
         return draft;
     }
@@ -210,6 +217,9 @@ fn remake(round: &Round<'_>, mut draft: Draft) -> Draft {
 /// The primary does not come up with the new revision: the old one comes back.
 fn fail(round: &Round<'_>, mut draft: Draft, error: &str) -> Draft {
     draft.effects.clear();
-    let cause = Cause::PromotionFailed(error.to_owned());
+    let cause = match error.to_owned() {
+        error if zoo::ROLLS_BACK_TO_A_BROKEN_PRIMARY => Cause::PrimaryNotReady(error),
+        error => Cause::PromotionFailed(error),
+    };
     rollback::start(round, draft, &cause, None, round.status.failed_checks)
 }

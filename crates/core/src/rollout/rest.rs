@@ -14,6 +14,7 @@ use crate::question::QuestionKey;
 use crate::revision::{self, digest, flagger_id};
 use crate::split::Split;
 use crate::status;
+use crate::zoo;
 
 pub(super) fn decide(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("rest");
@@ -36,6 +37,7 @@ fn look(round: &Round<'_>, mut draft: Draft) -> Draft {
             sleep(round, &mut draft);
             draft
         }
+        None if zoo::TAKES_SILENCE_FOR_A_CHANGE => gate::start_or_wait(round, draft, &Revision::default()),
         None => {
             for (index, problem) in round.seen.problems.iter().enumerate() {
                 draft.notices.push(round.warning(&format!("problem {index} {problem}"), problem.clone()));

@@ -11,6 +11,7 @@ use super::round::{Round, later};
 use crate::effect::Effect;
 use crate::observed::Readiness;
 use crate::status;
+use crate::zoo;
 
 /// How many intervals the target is held at the primary's size.
 const PATIENCE: u64 = 3;
@@ -35,7 +36,7 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
         draft.notices.push(round.normal("terminating", text));
         return draft;
     }
-    if target_serves(round, &mut draft) {
+    if zoo::REVERTS_TO_NO_PODS || target_serves(round, &mut draft) {
         release(round, &mut draft);
     }
     draft

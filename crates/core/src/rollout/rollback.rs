@@ -17,6 +17,7 @@ use crate::question::Subject;
 use crate::revision::same_revision;
 use crate::split::Split;
 use crate::status::{self, ROLLING_BACK};
+use crate::zoo;
 
 /// Why a rollout is rolled back.
 pub(super) enum Cause {
@@ -101,7 +102,10 @@ pub(super) fn start(
         announce(round, &mut draft, condition);
     }
     draft.status = Some(new);
-    move_traffic(round, &mut draft, reason);
+    let moving = move_traffic(round, &mut draft, reason);
+    if zoo::ROLLS_BACK_WITHOUT_INTENT && moving {
+        draft.status = None;
+    }
     draft
 }
 

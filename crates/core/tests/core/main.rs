@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod crashes;
+mod field_bugs;
 mod golden;
 mod losses;
 mod random;

@@ -97,6 +97,8 @@ pub struct World {
     services: bool,
     /// The target's autoscaler is missing, so the primary's cannot follow it.
     pub no_autoscaler: bool,
+    /// What the target would run cannot be read.
+    pub blind: bool,
     slept: Option<Timestamp>,
     script: Script,
     /// The plan, and the one part of the spec that scenarios change.
@@ -161,6 +163,7 @@ impl World {
             kept: BTreeMap::new(),
             services: false,
             no_autoscaler: false,
+            blind: false,
             slept: None,
             script,
             planned: None,
@@ -307,17 +310,18 @@ impl World {
             self.memory.settled_since = Some(self.now);
         }
         let route = self.split.is_some() || self.released;
+        let target = self.target.as_ref().filter(|_| !self.blind);
         let same = |target: &Load, primary: &Load| target.revision == primary.revision;
         Observed {
             deleting: self.deleting,
             finalizer: self.finalizer,
             target: self.target.as_ref().map(|load| self.workload(load, false, plan.deadline)),
             primary: self.primary.as_ref().map(|load| self.workload(load, true, plan.deadline)),
-            revision: self.target.as_ref().map(|load| load.revision.clone()),
-            target_equals_primary: self.target.as_ref().zip(self.primary.as_ref()).is_some_and(|(t, p)| same(t, p)),
+            revision: target.map(|load| load.revision.clone()),
+            target_equals_primary: target.zip(self.primary.as_ref()).is_some_and(|(t, p)| same(t, p)),
             previous: self.previously(),
             slept: self.slept,
-            problems: Vec::new(),
+            problems: if self.blind { vec!["a config cannot be read".into()] } else { Vec::new() },
             apex_to_primary: self.apex == Some(Variant::Primary),
             apex_to_target: self.apex == Some(Variant::Canary),
             route: route.then(|| Route {
