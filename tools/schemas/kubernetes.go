@@ -27,8 +27,10 @@ var offered = []struct {
 // alsoTypes are types that requests name without being stored.
 var alsoTypes = []string{"io.k8s.api.autoscaling.v1.Scale"}
 
-// subresources drydock serves; the others (exec, log, proxy, ...) need a node, or nobody calls them.
-var subresources = []string{"binding", "eviction", "scale", "status"}
+// subresources drydock serves; the others (proxy, resize, ...) need a real node, or nobody calls them.
+var subresources = []string{
+	"attach", "binding", "eviction", "exec", "log", "portforward", "scale", "status",
+}
 
 type resource struct {
 	Group        string              `json:"group"`

@@ -20,7 +20,7 @@ use crate::apiserver::ApiServer;
 use crate::controllers;
 use crate::gateway::Gateway;
 use crate::names::Names;
-use crate::pods::{self, PodOptions, Programs};
+use crate::pods::{self, NODE, Node, PodOptions, Programs};
 use crate::prometheus::{self, Prometheus, Target};
 use crate::proxy::{self, Mesh, Proxy};
 use crate::telemetry::Telemetry;
@@ -109,7 +109,8 @@ pub struct Cluster {
     gateway: Gateway,
     _prometheus: Prometheus,
     _counters: AbortOnDropHandle<()>,
-    _tasks: Vec<JoinSet<()>>,
+    _controllers: JoinSet<()>,
+    _node: Node,
 }
 
 impl Cluster {
@@ -120,10 +121,12 @@ impl Cluster {
         let net = Net::new(wire);
         let api = ApiServer::start(clock, seed.clone());
         let controllers = controllers::start(&api.client("kube-controller-manager"), clock);
-        let kubelet = pods::start(&api.client("kubelet"), clock, &net, &seed.fork("pods"), programs, pods);
+        let node = pods::start(&api.client("kubelet"), clock, &net, &seed.fork("pods"), programs, pods);
+        api.register_kubelet(NODE, node.kubelet());
         let names = Names::start(&api.client("names"), net.clone());
         let gateway = Gateway::start(api.client("gateway"), names.clone(), clock).await?;
         let mesh = Mesh::new(names.clone(), Telemetry::new("istio-system", "drydock-mesh"));
+        node.reach_through(mesh.clone());
         let proxy = match wire {
             Wire::Loopback => Some(Proxy::start(mesh.clone()).await?),
             Wire::Memory => None,
@@ -143,7 +146,8 @@ impl Cluster {
             gateway,
             _prometheus: prometheus,
             _counters: counters,
-            _tasks: vec![controllers, kubelet],
+            _controllers: controllers,
+            _node: node,
         })
     }
 

@@ -137,7 +137,10 @@ fn subresource_kind<'a>(
 ) -> (&'a str, &'a str, &'a str) {
     match subresource {
         "scale" => ("autoscaling", "v1", "Scale"),
+        "attach" => (&resource.group, &version.name, "PodAttachOptions"),
         "eviction" => ("policy", "v1", "Eviction"),
+        "exec" => (&resource.group, &version.name, "PodExecOptions"),
+        "portforward" => (&resource.group, &version.name, "PodPortForwardOptions"),
         "binding" => (&resource.group, &version.name, "Binding"),
         _ => (&resource.group, &version.name, &resource.kind),
     }

@@ -264,6 +264,32 @@ impl ApiError {
         error
     }
 
+    /// Options of a request (`PodLogOptions`) that make no sense.
+    pub(crate) fn invalid_options(kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let lines: Vec<_> = causes.iter().map(Cause::line).collect();
+        let list = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
+        let mut error = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
+        error.details = details(name, "", kind);
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// What a node said, or why it could not be asked.
+    pub(crate) fn of_node(code: u16, message: impl Into<String>) -> Self {
+        let reason = match code {
+            400 => "BadRequest",
+            404 => "NotFound",
+            _ => "",
+        };
+        Self::new(code, reason, message)
+    }
+
+    /// A web page has no business here.
+    pub(crate) fn web_page() -> Self {
+        let message = "web pages may not use this server, which lets everybody who reaches it run commands";
+        Self::new(403, "Forbidden", message)
+    }
+
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({

@@ -18,12 +18,15 @@ mod error;
 mod fields;
 mod garbage;
 mod inside;
+mod kubelet;
 mod log;
 mod managed;
 mod merge;
 mod meta;
 mod openapi;
 mod patch;
+mod pod_exec;
+mod pod_log;
 mod ratchet;
 mod read;
 mod registry;
@@ -34,18 +37,20 @@ mod selector;
 mod serve;
 mod server;
 mod store;
+mod streams;
 mod subresource;
 mod table;
 mod validate;
 mod view;
 mod watch;
+mod websocket;
 mod write;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -54,9 +59,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tower::{BoxError, Service};
 
 pub(crate) use inside::{AsOf, expired, refusal};
+pub use kubelet::{Console, ContainerName, Kubelet, LogOptions, Output, Refusal, Terminal};
 pub use log::{Commit, Request, RequestLog};
 pub(crate) use request::{Params, Target};
 
+use crate::net::Connection;
 use crate::{Clock, Seed};
 use server::Server;
 
@@ -91,6 +98,16 @@ impl ApiServer {
     /// Serves plain HTTP on an address and returns the one that was bound.
     pub async fn serve(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         serve::serve(&self.0, address).await
+    }
+
+    /// Serves plain HTTP on a stream that somebody opened, as on a connection to the port.
+    pub fn attend(&self, stream: impl Connection) {
+        serve::attend(&self.0, stream);
+    }
+
+    /// Makes `kubelet` answer for what goes on inside the pods of a node, as long as somebody holds it.
+    pub fn register_kubelet(&self, node: &str, kubelet: Weak<dyn Kubelet>) {
+        self.0.kubelets.register(node, kubelet);
     }
 
     /// Every request so far.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{Method, Request as HttpRequest, Response, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
+use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -18,6 +19,7 @@ use super::log::{Commit, Hook, Request, RequestLog};
 use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
 use super::store::{Change, Id, State, Store};
+use super::streams::{Kubelets, Streamed};
 use super::view::{Form, View};
 use super::write::Ownership;
 use super::{Body, User, crd, discovery, full, garbage};
@@ -38,6 +40,7 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) log: RequestLog,
+    pub(crate) kubelets: Kubelets,
     hooks: Mutex<Vec<Hook>>,
     /// Feeds the garbage collector, which ends when this is dropped.
     changes: mpsc::UnboundedSender<Arc<Change>>,
@@ -87,6 +90,7 @@ impl Server {
             store: Store::new(HISTORY),
             registry: RwLock::new(registry),
             log: RequestLog::default(),
+            kubelets: Kubelets::default(),
             hooks: Mutex::default(),
             changes,
             stop: CancellationToken::new().drop_guard(),
@@ -136,7 +140,8 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let upgrade = parts.extensions.remove::<OnUpgrade>();
         let agent = header_text(&parts.headers, header::USER_AGENT);
         let user = match parts.extensions.get::<User>() {
             Some(User(user)) => user.clone(),
@@ -181,9 +186,14 @@ impl Server {
                 entry.subresource.clone_from(&target.subresource);
                 let content_type = header_text(&parts.headers, header::CONTENT_TYPE).to_owned();
                 let as_of = parts.extensions.get::<AsOf>().map(|AsOf(revision)| *revision);
-                match read_body(body).await {
-                    Ok(body) => self.resource(user, &parts.method, target, params, accept, content_type, body, as_of),
-                    Err(error) => failure(&error),
+                match Streamed::of(&target) {
+                    Some(streamed) => self.stream(streamed, &target, &parts, upgrade),
+                    None => match read_body(body).await {
+                        Ok(body) => {
+                            self.resource(user, &parts.method, target, params, accept, content_type, body, as_of)
+                        }
+                        Err(error) => failure(&error),
+                    },
                 }
             }
         };
@@ -351,6 +361,6 @@ pub(super) fn respond(code: u16, content_type: &str, body: Body, warnings: &[Str
     response.body(body).unwrap_or_else(|_| Response::new(full(Bytes::new())))
 }
 
-fn failure(error: &ApiError) -> Response<Body> {
+pub(super) fn failure(error: &ApiError) -> Response<Body> {
     respond(error.code(), "application/json", full(error.to_status().to_string().into()), &[])
 }

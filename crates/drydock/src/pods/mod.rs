@@ -7,8 +7,11 @@
 
 mod address;
 mod backoff;
+mod commands;
 mod environment;
 mod image;
+mod kubelet;
+mod log;
 mod node;
 pub mod podinfo;
 mod probe;
@@ -20,17 +23,23 @@ mod worker;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use axum::Router;
+use futures::future::BoxFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use self::image::Image;
+use self::kubelet::Interiors;
+use self::log::Log;
 pub use self::node::NODE;
+use crate::apiserver::Kubelet;
+pub use crate::apiserver::{Console, Output};
+use crate::proxy::Mesh;
 use crate::{Clock, Net, Seed};
 
 /// What a container runs.
@@ -44,6 +53,23 @@ pub trait Program: Send + Sync + 'static {
         let _ = command;
         None
     }
+
+    /// Executes a command in a container that runs this program, as `kubectl exec` asks, and gives its exit code.
+    /// Nothing happens before the future is polled; dropping it ends the command. A program without commands says, as
+    /// a container runtime does, that there is no such file.
+    fn execute(&self, pod: &PodContext, command: Vec<String>, console: Console) -> BoxFuture<'static, i32> {
+        let _ = pod;
+        Box::pin(async move { not_found(&command, &console).await })
+    }
+}
+
+/// What a container runtime says of a command that its image does not have, and the exit code for it.
+pub async fn not_found(command: &[String], console: &Console) -> i32 {
+    let name = command.first().map_or("", String::as_str);
+    let why = format!("exec: {name:?}: executable file not found in $PATH: unknown");
+    let text = format!("OCI runtime exec failed: exec failed: unable to start container process: {why}\n");
+    console.complain(text).await;
+    commands::NOT_FOUND
 }
 
 /// A GET that must answer with a status below 400.
@@ -84,8 +110,13 @@ pub struct PodContext {
     pub net: Net,
     /// A generator of this container's own.
     pub seed: Seed,
+    log: Log,
+    outward: Outward,
     life: Life,
 }
+
+/// How programs reach the names of the cluster, once there is a way.
+type Outward = Arc<OnceLock<Mesh>>;
 
 /// The line between a program and whoever runs it.
 #[derive(Clone)]
@@ -99,6 +130,16 @@ impl PodContext {
     pub fn exit(&self, code: i32) {
         // Nobody listens any more when the container is already gone, which is what was asked for.
         let _ = self.life.exit.send(code);
+    }
+
+    /// Writes a line to the container's log.
+    pub fn log(&self, line: &str) {
+        self.log.write(self.clock.now(), line);
+    }
+
+    /// The sidecar through which the pod reaches the names of the cluster; none in a cluster without a mesh.
+    pub fn mesh(&self) -> Option<Mesh> {
+        self.outward.get().map(|mesh| mesh.in_namespace(&self.namespace))
     }
 
     /// Runs a task that ends with the container.
@@ -153,16 +194,40 @@ impl Default for PodOptions {
     }
 }
 
-/// Starts the node and runs every pod bound to it, until the set is dropped.
-pub fn start(
-    client: &Client,
-    clock: Clock,
-    net: &Net,
-    seed: &Seed,
-    programs: Programs,
-    options: PodOptions,
-) -> JoinSet<()> {
-    runner::start(client, runner::Site { clock, net: net.clone(), seed: seed.clone(), programs, options })
+/// A running node; dropping it ends its pods.
+pub struct Node {
+    _tasks: JoinSet<()>,
+    kubelet: Arc<Interiors>,
+    outward: Outward,
+}
+
+impl Node {
+    /// Who answers for what goes on inside the pods, for [`crate::apiserver::ApiServer::register_kubelet`].
+    pub fn kubelet(&self) -> Weak<dyn Kubelet> {
+        let kubelet: Arc<dyn Kubelet> = self.kubelet.clone();
+        Arc::downgrade(&kubelet)
+    }
+
+    /// Gives the pods a sidecar, which is there only once the node is.
+    pub fn reach_through(&self, mesh: Mesh) {
+        // A second one would be for another cluster; the first one stays.
+        let _ = self.outward.set(mesh);
+    }
+}
+
+/// Starts the node and runs every pod bound to it.
+pub fn start(client: &Client, clock: Clock, net: &Net, seed: &Seed, programs: Programs, options: PodOptions) -> Node {
+    let (kubelet, outward) = (Arc::new(Interiors::new(net.clone())), Outward::default());
+    let site = runner::Site {
+        clock,
+        net: net.clone(),
+        seed: seed.clone(),
+        programs,
+        options,
+        interiors: kubelet.clone(),
+        outward: outward.clone(),
+    };
+    Node { _tasks: runner::start(client, site), kubelet, outward }
 }
 
 /// The socket address of a port of a pod.

@@ -13,9 +13,10 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::address::Addresses;
+use super::kubelet::{Interior, Interiors, Listed};
 use super::node::{NODE, register};
 use super::worker::Worker;
-use super::{PodOptions, Programs};
+use super::{Outward, PodOptions, Programs};
 use crate::controllers::objects::{Key, Objects};
 use crate::controllers::queue::{Queue, Reconcile};
 use crate::controllers::{is_finished, wake_itself};
@@ -31,6 +32,8 @@ pub(super) struct Site {
     pub(super) seed: Seed,
     pub(super) programs: Programs,
     pub(super) options: PodOptions,
+    pub(super) interiors: Arc<Interiors>,
+    pub(super) outward: Outward,
 }
 
 pub(super) fn start(client: &Client, site: Site) -> JoinSet<()> {
@@ -73,6 +76,7 @@ struct Job {
     uid: Option<String>,
     pod: watch::Sender<Arc<Pod>>,
     worker: AbortHandle,
+    _listed: Listed,
 }
 
 impl Drop for Job {
@@ -146,9 +150,11 @@ impl Runner {
         };
         let uid = pod.metadata.uid.clone();
         let (sender, receiver) = watch::channel(pod);
-        let worker = Worker::new(self.site.clone(), self.client.clone(), self.pods.clone(), receiver, lease);
+        let interior = Arc::new(Interior::new(lease.ip()));
+        let listed = self.site.interiors.list(key.clone(), interior.clone());
+        let worker = Worker::new(self.site.clone(), self.client.clone(), self.pods.clone(), receiver, lease, interior);
         let worker = tokio::spawn(worker.run()).abort_handle();
-        self.jobs().insert(key.clone(), Job { uid, pod: sender, worker });
+        self.jobs().insert(key.clone(), Job { uid, pod: sender, worker, _listed: listed });
     }
 
     fn jobs(&self) -> MutexGuard<'_, BTreeMap<Key, Job>> {

@@ -18,6 +18,7 @@ use super::address::Lease;
 use super::backoff::Backoff;
 use super::environment::{self, EnvironmentError};
 use super::image::Image;
+use super::kubelet::{Interior, KILLED};
 use super::probe::{Finding, Prober};
 use super::runner::Site;
 use super::server::Server;
@@ -36,8 +37,6 @@ const DEFAULT_GRACE: u64 = 30;
 /// The least real time between the news that a pod leaves and its leaving. News travels in real time, however fast the
 /// clock runs.
 const NEWS: Duration = Duration::from_millis(500);
-/// Exit code of a process that was killed.
-const KILLED: i32 = 137;
 
 /// Runs one pod.
 pub(super) struct Worker {
@@ -46,6 +45,7 @@ pub(super) struct Worker {
     pods: Objects<Pod>,
     pod: watch::Receiver<Arc<Pod>>,
     lease: Lease,
+    interior: Arc<Interior>,
     begun: Timestamp,
     containers: Vec<Container>,
     conditions: Conditions,
@@ -99,6 +99,7 @@ impl Worker {
         pods: Objects<Pod>,
         pod: watch::Receiver<Arc<Pod>>,
         lease: Lease,
+        interior: Arc<Interior>,
     ) -> Self {
         let begun = site.clock.now();
         let first = begun + site.options.start_up;
@@ -111,6 +112,7 @@ impl Worker {
             pods,
             pod,
             lease,
+            interior,
             begun,
             containers,
             conditions: Conditions::default(),
@@ -217,13 +219,17 @@ impl Worker {
             clock: self.site.clock,
             net: self.site.net.clone(),
             seed: self.site.seed.fork(&format!("{}/{}", pod.uid().unwrap_or_default(), container.spec.name)),
+            log: self.interior.begin(&container.spec.name),
+            outward: self.site.outward.clone(),
             life: Life { exit, over: over.clone() },
         };
         while container.dying.join_next().await.is_some() {}
         let mut run = Run { servers: Vec::new(), tasks: JoinSet::new(), _over: over.drop_guard() };
         container.shown.state = State::Running { since: now };
         let route = Route { container: index, run: container.runs, sender: self.sender.clone() };
+        let mut ports = Vec::new();
         for (port, router) in program.launch(&context) {
+            ports.push(port);
             match Server::start(&self.site.net, at(self.lease.ip(), port), router).await {
                 Ok(server) => run.servers.push(server),
                 Err(error) => {
@@ -232,6 +238,7 @@ impl Worker {
                 }
             }
         }
+        self.interior.runs(&container.spec.name, program.clone(), context, ports);
         let findings = route.clone().findings(&mut run.tasks);
         route.exits(exits, &mut run.tasks);
         let prober = Prober {
@@ -260,6 +267,9 @@ impl Worker {
             News::Found(Finding::Unhealthy) => container.end(KILLED, now, always, &name),
             News::Exited(code) => container.end(*code, now, always, &name),
         }
+        if container.run.is_none() {
+            self.interior.ended(&container.spec.name, container.next.is_some());
+        }
     }
 
     fn restarts(&self) -> Restart {
@@ -286,6 +296,11 @@ impl Worker {
     async fn write(&mut self) {
         let now = self.site.clock.now();
         let shown: Vec<_> = self.containers.iter().map(|container| container.shown.clone()).collect();
+        for container in &shown {
+            if let State::Waiting { reason, .. } = container.state {
+                self.interior.waiting(&container.name, reason);
+            }
+        }
         let phase = self.phase();
         let status = status(&shown, &mut self.conditions, phase, self.lease.ip(), self.begun, now);
         self.retry_write = None;

@@ -137,6 +137,7 @@ async fn echo(body: Bytes) -> (StatusCode, Bytes) {
 }
 
 async fn panic(State(app): State<Arc<App>>) -> StatusCode {
+    super::log(&app.pod, "info", "Panic command received", json!({}));
     app.pod.exit(255);
     StatusCode::INTERNAL_SERVER_ERROR
 }
