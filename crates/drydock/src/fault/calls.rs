@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 
 /// One request that was no watch.
@@ -29,6 +30,8 @@ pub struct Call {
     pub after: u64,
     /// A digest of method, path, query and body: equal requests have equal ones.
     pub digest: u64,
+    /// What was sent with it.
+    pub body: Bytes,
     /// How many crashes came before it.
     pub life: u64,
     /// The simulated time of the request.

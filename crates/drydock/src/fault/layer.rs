@@ -99,7 +99,7 @@ impl Layer {
         Ok(response.map(|body| deliver(shared, api, life, source, body)))
     }
 
-    fn record(&self, parts: &request::Parts, body: &[u8], target: Option<&Target>, verb: &str) -> Call {
+    fn record(&self, parts: &request::Parts, body: &Bytes, target: Option<&Target>, verb: &str) -> Call {
         let uri = parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
         let text = |of: fn(&Target) -> &str| target.map_or("", of).to_owned();
         Call {
@@ -114,6 +114,7 @@ impl Layer {
             before: 0,
             after: 0,
             digest: digest(&[parts.method.as_str().as_bytes(), uri.as_bytes(), body]),
+            body: body.clone(),
             life: self.life,
             time: self.shared.clock.now(),
         }

@@ -1,0 +1,338 @@
+//! One run of one story, with its mishaps, from an empty cluster to the last rollout that proves that nothing is stuck.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use seaway_drydock::fault::{Call, Fault, Faults, Point, WatchEvent};
+
+use super::actors::Actor;
+use super::board::Book;
+use super::ground::{Ground, INTERVAL, Terrain};
+use super::hand::CANARIES;
+use super::mask::{World, world};
+use super::mishap::{Kind, Mishap, Outlook, PAUSE};
+use super::oracle;
+use super::story::{End, OLD, Story};
+
+/// How long anything may take where nothing is known yet.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// What convergence may take beyond what the story takes without faults.
+const SLACK: u32 = 3;
+/// For how many intervals nothing may be asked after the end.
+const SILENCE: u32 = 10;
+/// The version of the rollout after the end.
+const PROOF: &str = "6.1.0";
+
+/// A story under way.
+pub struct Stage {
+    pub ground: Ground,
+    pub story: &'static Story,
+    limit: Timestamp,
+}
+
+/// What is known of a run when it is over.
+#[derive(Default)]
+pub struct Run {
+    /// Requests of the leader that belong to the story, numbered from its beginning.
+    pub calls: Vec<Call>,
+    /// Watch events of the leader that belong to the story.
+    pub events: Vec<WatchEvent>,
+    /// How long the story took to come to rest.
+    pub took: Duration,
+    /// How long the rollout after it took.
+    pub proof_took: Duration,
+    /// The objects at its end, masked.
+    pub world: World,
+    /// What was created and removed, by resource and name.
+    pub births: BTreeMap<(&'static str, String, String), u32>,
+    /// Object writes and Events of the operator.
+    pub noise: (u32, u32),
+    /// Which mishaps really happened.
+    pub struck: usize,
+    /// What went wrong, in words. Empty is what everybody hopes for.
+    pub failures: Vec<String>,
+    /// Requests of users.
+    pub asked: u64,
+    /// What building the cluster, prelude, story, silence and the rollout after it cost in real time.
+    pub laps: Vec<Duration>,
+    /// Everything, line by line, if it was wanted.
+    pub trace: Vec<String>,
+}
+
+/// When each mishap happened.
+type Strikes = Arc<Mutex<Vec<(Mishap, Timestamp)>>>;
+
+/// Plays a story. `reference` is the same story without mishaps.
+pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, reference: Option<&Run>) -> Run {
+    let mut laps = vec![Instant::now()];
+    let ground = Ground::launch(terrain).await;
+    laps.push(Instant::now());
+    let clock = ground.cluster.clock();
+    let mut stage = Stage { ground, story, limit: clock.now() + PATIENCE };
+    let mut run = Run::default();
+    if !story.adopts() {
+        stage.ground.person.found(CANARIES, &story.object()).await;
+        if !stage.until(|book| oracle::rests_at(book, End::Initialised(OLD))).await {
+            run.failures.push("never initialised".to_owned());
+        }
+        stage.sail(INTERVAL).await;
+    } else {
+        stage.sail(Duration::from_secs(5)).await;
+    }
+    laps.push(Instant::now());
+    let mark = Mark::here(&stage);
+    let strikes = Strikes::default();
+    for mishap in mishaps {
+        stage.plan(*mishap, &mark, &strikes);
+    }
+    let lasts: Duration = mishaps.iter().map(|mishap| mishap.kind.lasts()).sum();
+    let allowed = reference.map_or(PATIENCE, |reference| reference.took + lasts + INTERVAL * SLACK);
+    stage.limit = mark.begin + allowed;
+    for step in story.steps {
+        step.happen(&stage).await;
+    }
+    let ends = ends(story, mishaps);
+    let converged = stage.converge(&ends).await;
+    run.took = Duration::try_from(stage.last_request().max(mark.begin).duration_since(mark.begin)).unwrap_or_default();
+    stage.ground.crowd.every(Duration::from_secs(5));
+    laps.push(Instant::now());
+    if let Err(reason) = converged {
+        run.failures.push(reason);
+    } else {
+        stage.keeps_quiet(&ends, &mut run).await;
+    }
+    laps.push(Instant::now());
+    mark.close(&stage, &mut run);
+    if run.failures.is_empty() {
+        stage.prove(reference, &mut run).await;
+    }
+    stage.verdicts(&strikes.lock().unwrap(), &mut run);
+    run.struck = strikes.lock().unwrap().len();
+    if run.struck < mishaps.len() && mishaps.len() == 1 {
+        run.failures.push("the fault never struck".to_owned());
+    }
+    if let Some(reference) = reference {
+        run.failures.extend(oracle::compare(reference, &run, mishaps, story));
+    }
+    laps.push(Instant::now());
+    run.laps = laps.windows(2).map(|lap| lap[1] - lap[0]).collect();
+    run.trace = stage.ground.board.read().trace.take().unwrap_or_default();
+    run
+}
+
+/// Where a run with these mishaps may come to rest: wherever one of them alone may.
+fn ends(story: &Story, mishaps: &[Mishap]) -> Vec<End> {
+    let mut ends = vec![story.end];
+    for mishap in mishaps {
+        match mishap.kind.outlook(story) {
+            Outlook::Same => {}
+            Outlook::OneOf(more) if mishaps.len() == 1 => ends = more,
+            Outlook::OneOf(more) => ends.extend(more),
+        }
+    }
+    ends
+}
+
+/// What the counters showed when the story began.
+struct Mark {
+    begin: Timestamp,
+    call: u64,
+    event: u64,
+    births: BTreeMap<(&'static str, String, String), u32>,
+    noise: (u32, u32),
+}
+
+impl Mark {
+    fn here(stage: &Stage) -> Self {
+        let faults = &stage.ground.crew.leader.faults;
+        let call = faults.calls().iter().filter_map(|call| call.index).max().map_or(0, |index| index + 1);
+        let event = faults.watch_events().len() as u64;
+        let begin = stage.ground.cluster.clock().now();
+        let book = stage.ground.board.read();
+        Self { begin, call, event, births: book.births.clone(), noise: (book.writes, book.events) }
+    }
+
+    /// What happened since.
+    fn close(&self, stage: &Stage, run: &mut Run) {
+        let faults = &stage.ground.crew.leader.faults;
+        let since = |index: Option<u64>| index.and_then(|index| index.checked_sub(self.call));
+        run.calls = faults
+            .calls()
+            .into_iter()
+            .filter_map(|call| Some(Call { index: Some(since(call.index)?), ..call }))
+            .collect();
+        run.events = faults
+            .watch_events()
+            .into_iter()
+            .filter_map(|event| Some(WatchEvent { index: event.index.checked_sub(self.event)?, ..event }))
+            .collect();
+        let book = stage.ground.board.read();
+        run.births = book.births.clone();
+        for (key, count) in &self.births {
+            if let Some(total) = run.births.get_mut(key) {
+                *total -= count;
+            }
+        }
+        run.births.retain(|_, count| *count > 0);
+        run.noise = (book.writes - self.noise.0, book.events - self.noise.1);
+        run.world = world(&book);
+    }
+}
+
+impl Stage {
+    /// Waits for something, at most until the run's limit.
+    pub async fn until(&self, holds: impl Fn(&Book) -> bool) -> bool {
+        self.ground.board.until(self.limit, holds).await
+    }
+
+    /// Lets simulated time pass.
+    pub async fn sail(&self, duration: Duration) {
+        self.ground.cluster.clock().sleep(duration).await;
+    }
+
+    fn now(&self) -> Timestamp {
+        self.ground.cluster.clock().now()
+    }
+
+    /// Places a mishap; points count from the beginning of the story.
+    fn plan(&self, mishap: Mishap, mark: &Mark, strikes: &Strikes) {
+        let leader = &self.ground.crew.leader;
+        let at = match mishap.at {
+            Point::Call(index) => Point::Call(mark.call + index),
+            Point::Watch(index) => Point::Watch(mark.event + index),
+        };
+        let (clock, board, strikes) = (self.ground.cluster.clock(), self.ground.board.clone(), strikes.clone());
+        leader.faults.on(at, move || {
+            board.note(|| format!("fault {mishap}"));
+            strikes.lock().unwrap().push((mishap, clock.now()));
+        });
+        let actor = Actor::on(&self.ground, self.story);
+        let watch = leader.watch.clone();
+        match mishap.kind {
+            Kind::Api(fault) => leader.faults.plan(at, fault),
+            Kind::LeaderKilled => {
+                let away = leader.away.clone();
+                leader.faults.on(at, move || *away.lock().unwrap() = Duration::from_secs(60));
+                leader.faults.plan(at, Fault::CrashBefore);
+            }
+            Kind::LeaderPaused => {
+                // What is on its way goes out first, then the process wakes up.
+                leader.faults.on(at, move || watch.freeze(PAUSE + Duration::from_millis(5)));
+                leader.faults.plan(at, Fault::Pause(PAUSE));
+            }
+            Kind::ClockSet(hours) => leader.faults.on(at, move || watch.set(Kind::wrong_by(hours))),
+            Kind::Outside(server, mood) => {
+                let outside = self.ground.outside.clone();
+                leader.faults.on(at, move || outside.mood(server, mood, super::mishap::SPELL));
+            }
+            Kind::Pods(harm) => leader.faults.before(at, actor.harm(harm)),
+            Kind::Writer(edit) => leader.faults.before(at, actor.write(edit)),
+            Kind::Person(deed) => leader.faults.before(at, actor.act(deed)),
+        }
+    }
+
+    /// Everybody's way to the API server.
+    fn ways(&self) -> impl Iterator<Item = &Faults> {
+        let crew = &self.ground.crew;
+        [Some(&crew.leader), crew.standby.as_ref()].into_iter().flatten().map(|member| &member.faults)
+    }
+
+    /// When the operator last asked for something, Leases aside.
+    fn last_request(&self) -> Timestamp {
+        let last = |faults: &Faults| {
+            let calls = faults.calls();
+            calls.iter().rev().find(|call| call.index.is_some()).map(|call| call.time)
+        };
+        self.ways().filter_map(last).max().unwrap_or_default()
+    }
+
+    /// Waits until the story is at one of its ends and the operator has said all it had to say.
+    async fn converge(&self, ends: &[End]) -> Result<(), String> {
+        let at_end = |book: &Book| ends.iter().any(|end| oracle::rests_at(book, *end));
+        loop {
+            if !self.until(at_end).await {
+                let book = self.ground.board.read();
+                return Err(format!("no end: {}", oracle::situation(&book)));
+            }
+            let quiet = self.last_request() + INTERVAL;
+            let now = self.now();
+            if quiet <= now {
+                return Ok(());
+            }
+            if self.last_request() > self.limit {
+                return Err(format!("no rest: {}", oracle::situation(&self.ground.board.read())));
+            }
+            self.ground.cluster.clock().sleep_until(quiet).await;
+        }
+    }
+
+    /// Then nothing is asked for ten intervals, and everything stays as it is.
+    async fn keeps_quiet(&self, ends: &[End], run: &mut Run) {
+        let last = self.last_request();
+        self.sail(INTERVAL * (SILENCE - 1)).await;
+        for faults in self.ways() {
+            let late: Vec<String> = faults
+                .calls()
+                .iter()
+                .filter(|call| call.index.is_some() && call.time > last)
+                .map(ToString::to_string)
+                .collect();
+            if !late.is_empty() {
+                run.failures.push(format!("not silent: {late:?}"));
+            }
+        }
+        let book = self.ground.board.read();
+        if !ends.iter().any(|end| oracle::rests_at(&book, *end)) {
+            run.failures.push(format!("left its end: {}", oracle::situation(&book)));
+        }
+    }
+
+    /// One more rollout, which must work whatever happened before.
+    async fn prove(&mut self, reference: Option<&Run>, run: &mut Run) {
+        let begin = self.now();
+        let allowed = reference.map_or(PATIENCE, |reference| reference.proof_took + INTERVAL * SLACK);
+        self.limit = begin + allowed;
+        self.ground.crowd.every(Duration::from_millis(500));
+        self.ground.outside.answer("/rollback", 403);
+        let gone = self.ground.board.read().canary().is_none();
+        let end = if gone {
+            let tag = self.ground.board.read().tag("podinfo").to_owned();
+            self.ground.person.create(CANARIES, &self.story.object()).await;
+            [OLD, super::story::NEW, "6.0.2", super::actors::LATEST]
+                .into_iter()
+                .find(|known| *known == tag)
+                .map_or(End::Initialised(OLD), End::Initialised)
+        } else {
+            self.ground.person.set_image(PROOF, "").await;
+            End::Promoted(PROOF)
+        };
+        if !self.until(|book| oracle::rests_at(book, end)).await {
+            let book = self.ground.board.read();
+            run.failures.push(format!("the rollout after it never ended: {}", oracle::situation(&book)));
+        }
+        run.proof_took = Duration::try_from(self.now().duration_since(begin)).unwrap_or_default();
+    }
+
+    /// What was seen all along: invariants at every commit, preconditions of every write, answers to users.
+    fn verdicts(&self, strikes: &[(Mishap, Timestamp)], run: &mut Run) {
+        run.failures.extend(self.ground.lookout.violations());
+        run.failures.append(&mut self.ground.board.read().breaches);
+        for faults in self.ways() {
+            run.failures.extend(faults.calls().iter().filter_map(super::guard::careless));
+        }
+        run.asked = self.ground.crowd.asked();
+        let excused = |time: Timestamp| {
+            strikes.iter().any(|(mishap, struck)| {
+                mishap.kind.hurts_users() && time >= *struck && time <= *struck + mishap.kind.lasts() + INTERVAL * SLACK
+            })
+        };
+        let gone = strikes.iter().any(|(mishap, _)| mishap.kind == Kind::Person(super::actors::Deed::Delete));
+        let ours: Vec<_> = self.ground.crowd.bad().into_iter().filter(|(time, _)| !gone && !excused(*time)).collect();
+        if let Some((time, first)) = ours.first() {
+            let begin = self.ground.board.read().seconds(*time);
+            run.failures.push(format!("{} bad answers, the first at {begin:.1} s: {first}", ours.len()));
+        }
+    }
+}
