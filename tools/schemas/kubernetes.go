@@ -18,10 +18,16 @@ var offered = []struct {
 	{"", "v1", []string{"ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"}},
 	{"apiextensions.k8s.io", "v1", []string{"CustomResourceDefinition"}},
 	{"apps", "v1", []string{"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet"}},
+	{"authentication.k8s.io", "v1", []string{"SelfSubjectReview"}},
+	{"authorization.k8s.io", "v1", []string{
+		"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
+	}},
 	{"autoscaling", "v2", []string{"HorizontalPodAutoscaler"}},
 	{"coordination.k8s.io", "v1", []string{"Lease"}},
 	{"discovery.k8s.io", "v1", []string{"EndpointSlice"}},
+	{"events.k8s.io", "v1", []string{"Event"}},
 	{"networking.k8s.io", "v1", []string{"Ingress"}},
+	{"rbac.authorization.k8s.io", "v1", []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}},
 }
 
 // alsoTypes are types that requests name without being stored.

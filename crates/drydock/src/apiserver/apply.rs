@@ -1,22 +1,26 @@
 //! Server-side apply: a client says what it wants, the server knows what it wanted before and what others want.
 
+use serde_json::Value;
+
 use super::error::{ApiError, Result};
 use super::fields::Fields;
 use super::managed::{Managed, Manager, Operation, without_server_fields};
 use super::merge;
 use super::meta;
 use super::request::{Call, parse_body};
+use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
 use super::write::{Ownership, shape};
+
+/// The manager that both kinds of apply of `kubectl` belong to.
+const KUBECTL: &str = "kubectl";
+/// Where client-side apply keeps what it applied.
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
 impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
-        if call.params.get("fieldManager").is_empty() {
-            return Err(ApiError::unprocessable(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
         let mut applied = parse_body(&call.body)?;
         for field in ["apiVersion", "kind"] {
             if meta::text(&applied, &format!("/{field}")).is_empty() {
@@ -29,8 +33,9 @@ impl Server {
         if meta::name(&applied).is_empty() {
             meta::metadata(&mut applied).insert("name".into(), call.name.clone().into());
         }
+        let said = applied.clone();
         let warnings = shape(call, &mut applied)?;
-        let schema = call.served.version().schema();
+        let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
         let wanted = call.own_part(Fields::of(schema, &applied, false));
         let time = meta::seconds(self.clock.now());
@@ -58,15 +63,43 @@ impl Server {
         let changed = call.own_part(changed);
         if call.params.flag("force") {
             managed.take(&changed, &manager);
-        } else if let Some(conflict) = managed.conflicts(&changed, &manager) {
-            return Err(conflict);
+        } else {
+            // What the client itself applied before it came to the server is no conflict.
+            let own = if manager.name == KUBECTL { last_applied(schema, &live) } else { Fields::default() };
+            if let Some(conflict) = managed.conflicts(&changed.difference(&own), &manager) {
+                return Err(conflict);
+            }
+            managed.take(&changed, &manager);
         }
         let kept = managed.others(&manager).union(&wanted);
         managed.fields(&manager).difference(&kept).remove_from(schema, &mut merged, &kept);
         managed.set(&manager, wanted, &time);
+        if manager.name == KUBECTL && !meta::text(&merged, LAST_APPLIED).is_empty() {
+            refresh_last_applied(&mut merged, said);
+        }
         let written = self.replace(&mut state, call, &live, merged, Ownership::Applied(managed))?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings })
     }
+}
+
+/// The fields of the last client-side apply that are still as it left them.
+fn last_applied(schema: &Schema, live: &Value) -> Fields {
+    let Ok(applied) = serde_json::from_str::<Value>(meta::text(live, LAST_APPLIED)) else { return Fields::default() };
+    if applied.get("apiVersion") != live.get("apiVersion") {
+        return Fields::default();
+    }
+    let (changed, removed) = Fields::compare(schema, &merge::apply(schema, live, &applied), live);
+    Fields::of(schema, &applied, false).difference(&changed).difference(&removed)
+}
+
+/// Keeps the record of client-side apply true, so that a client may go back to it.
+fn refresh_last_applied(object: &mut Value, mut applied: Value) {
+    if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(ANNOTATION);
+    }
+    applied.sort_all_objects();
+    let annotations = meta::metadata(object).entry("annotations").or_insert(Value::Null);
+    meta::members(annotations).insert(ANNOTATION.into(), format!("{applied}\n").into());
 }
 
 impl Call {
@@ -81,7 +114,7 @@ impl Call {
         Manager {
             name: self.manager().to_owned(),
             operation,
-            api_version: self.served.api_version(),
+            api_version: self.served.stored_version(),
             subresource: self.subresource.clone(),
         }
     }

@@ -14,6 +14,7 @@ use super::columns::{self, Column};
 use super::crd;
 use super::error::Cause;
 use super::meta;
+use super::review;
 use super::server::Server;
 use super::store::{Change, Id, State};
 use super::validate::{self, NameRule};
@@ -33,6 +34,10 @@ pub(crate) struct Behaviour {
     pub(crate) selectable: &'static [&'static str],
     /// Columns of the Table output.
     pub(crate) columns: &'static [Column],
+    /// Answers an object instead of storing it.
+    pub(crate) review: Option<review::Answer>,
+    /// What whoever writes an object should know.
+    pub(crate) notice: &'static str,
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
@@ -70,6 +75,8 @@ const PLAIN: Behaviour = Behaviour {
     name: NameRule::Subdomain,
     selectable: &[],
     columns: columns::PLAIN,
+    review: None,
+    notice: "",
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
@@ -85,15 +92,41 @@ pub(crate) static CUSTOM: Behaviour = Behaviour { generation: true, blind_update
 
 static OTHERS: Behaviour = PLAIN;
 
+/// Roles and their bindings are kept, as charts expect, but nothing reads them.
+const UNENFORCED: Behaviour = Behaviour {
+    notice: "drydock stores roles and bindings and does not enforce them: everybody may do everything",
+    ..PLAIN
+};
+
+/// Questions whether somebody may do something.
+const ACCESS: Behaviour = Behaviour { review: Some(review::access), ..PLAIN };
+
 static BEHAVIOURS: &[(&str, Behaviour)] = &[
     (
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        Behaviour {
+            columns: columns::ROLE_BINDINGS,
+            name: NameRule::PathSegment,
+            check_update: |old, new, causes| immutable(old, new, "/roleRef", causes),
+            ..UNENFORCED
+        },
+    ),
+    (
+        "clusterroles.rbac.authorization.k8s.io",
+        Behaviour { columns: columns::DATED, name: NameRule::PathSegment, ..UNENFORCED },
+    ),
+    (
         "controllerrevisions.apps",
-        Behaviour { check_update: |old, new, causes| immutable(old, new, "/data", causes), ..PLAIN },
+        Behaviour {
+            columns: columns::CONTROLLER_REVISIONS,
+            check_update: |old, new, causes| immutable(old, new, "/data", causes),
+            ..PLAIN
+        },
     ),
     (
         "customresourcedefinitions.apiextensions.k8s.io",
         Behaviour {
-            columns: columns::DEFINITIONS,
+            columns: columns::DATED,
             generation: true,
             blind_update: false,
             prepare: crd::prepare,
@@ -135,11 +168,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("endpoints", Behaviour { create_on_update: true, ..PLAIN }),
+    ("endpoints", Behaviour { create_on_update: true, columns: columns::ENDPOINTS, ..PLAIN }),
     (
         "endpointslices.discovery.k8s.io",
         Behaviour {
             generation: true,
+            columns: columns::ENDPOINT_SLICES,
             check_update: |old, new, causes| immutable(old, new, "/addressType", causes),
             ..PLAIN
         },
@@ -166,7 +200,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         },
     ),
     ("horizontalpodautoscalers.autoscaling", Behaviour { columns: columns::AUTOSCALERS, check: autoscaler, ..PLAIN }),
-    ("ingresses.networking.k8s.io", Behaviour { generation: true, ..PLAIN }),
+    ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
     (
         "leases.coordination.k8s.io",
         Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, ..PLAIN },
@@ -198,6 +232,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
+    ("localsubjectaccessreviews.authorization.k8s.io", ACCESS),
     (
         "nodes",
         Behaviour { columns: columns::NODES, status_on_create: true, selectable: &["spec.unschedulable"], ..PLAIN },
@@ -237,6 +272,23 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
+    (
+        "rolebindings.rbac.authorization.k8s.io",
+        Behaviour {
+            columns: columns::ROLE_BINDINGS,
+            name: NameRule::PathSegment,
+            check_update: |old, new, causes| immutable(old, new, "/roleRef", causes),
+            ..UNENFORCED
+        },
+    ),
+    (
+        "roles.rbac.authorization.k8s.io",
+        Behaviour { columns: columns::DATED, name: NameRule::PathSegment, ..UNENFORCED },
+    ),
+    ("selfsubjectaccessreviews.authorization.k8s.io", ACCESS),
+    ("selfsubjectreviews.authentication.k8s.io", Behaviour { review: Some(review::identity), ..PLAIN }),
+    ("selfsubjectrulesreviews.authorization.k8s.io", Behaviour { review: Some(review::rules), ..PLAIN }),
+    ("subjectaccessreviews.authorization.k8s.io", ACCESS),
     (
         "secrets",
         Behaviour {

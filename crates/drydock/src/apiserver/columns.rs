@@ -1,6 +1,8 @@
 //! The columns in which `kubectl get` shows built-in kinds, with the texts of the real server's printers.
 //!
-//! Columns that need more than the object itself (who a pod's nominated node is, say) are left out.
+//! Those of the kinds that are about addresses are in `columns/network.rs`.
+
+mod network;
 
 use std::borrow::Cow;
 
@@ -9,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::meta;
 use super::table::age;
+
+pub(crate) use network::{ENDPOINT_SLICES, ENDPOINTS, INGRESSES, SERVICES};
 
 /// One column of a table.
 #[derive(Clone, Copy)]
@@ -56,14 +60,26 @@ pub(crate) static DAEMON_SETS: &[Column] = &[
     number("Ready", |it, _| count(it, "/status/numberReady")),
     number("Up-to-date", |it, _| count(it, "/status/updatedNumberScheduled")),
     number("Available", |it, _| count(it, "/status/numberAvailable")),
+    text("Node Selector", |it, _| pairs(it, "/spec/template/spec/nodeSelector")),
     AGE,
     CONTAINERS,
     IMAGES,
     SELECTOR,
 ];
 
-pub(crate) static DEFINITIONS: &[Column] =
-    &[NAME, text("Created At", |it, _| json!(meta::field(it, "creationTimestamp")))];
+/// Of kinds that nobody has thought about.
+pub(crate) static DATED: &[Column] = &[NAME, text("Created At", |it, _| json!(meta::field(it, "creationTimestamp")))];
+
+pub(crate) static CONTROLLER_REVISIONS: &[Column] = &[
+    NAME,
+    text("Controller", |it, _| {
+        let owners = list(it, "/metadata/ownerReferences");
+        let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+        json!(owner.map_or_else(|| "<none>".to_owned(), owner_name))
+    }),
+    number("Revision", |it, _| count(it, "/revision")),
+    AGE,
+];
 
 pub(crate) static DEPLOYMENTS: &[Column] = &[
     NAME,
@@ -78,17 +94,32 @@ pub(crate) static DEPLOYMENTS: &[Column] = &[
 
 pub(crate) static EVENTS: &[Column] = &[
     text("Last Seen", |it, now| {
-        let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime"];
-        since(it, times.into_iter().find(|time| !meta::text(it, time).is_empty()).unwrap_or_default(), now)
+        since_first(it, &["/series/lastObservedTime", "/lastTimestamp", "/firstTimestamp", "/eventTime"], now)
     }),
     text("Type", |it, _| json!(meta::text(it, "/type"))),
     text("Reason", |it, _| json!(meta::text(it, "/reason"))),
     text("Object", |it, _| {
         let kind = meta::text(it, "/involvedObject/kind").to_ascii_lowercase();
-        json!(format!("{kind}/{}", meta::text(it, "/involvedObject/name")))
+        match meta::text(it, "/involvedObject/name") {
+            "" => json!(kind),
+            name => json!(format!("{kind}/{name}")),
+        }
     }),
+    wide(text("Subobject", |it, _| json!(meta::text(it, "/involvedObject/fieldPath")))),
+    wide(text("Source", |it, _| {
+        let first = |paths: [&str; 2]| paths.into_iter().map(|path| meta::text(it, path)).find(|text| !text.is_empty());
+        let who = first(["/source/component", "/reportingComponent"]).unwrap_or_default();
+        match first(["/source/host", "/reportingInstance"]) {
+            Some(instance) => json!(format!("{who}, {instance}")),
+            None => json!(who),
+        }
+    })),
     text("Message", |it, _| json!(meta::text(it, "/message").trim())),
-    wide(number("Count", |it, _| count(it, "/count"))),
+    wide(text("First Seen", |it, now| since_first(it, &["/firstTimestamp", "/eventTime"], now))),
+    wide(text("Count", |it, _| {
+        let counted = it.pointer("/series/count").or_else(|| it.get("count")).and_then(Value::as_i64);
+        json!(counted.filter(|count| *count > 0).unwrap_or(1))
+    })),
     wide(NAME),
 ];
 
@@ -119,10 +150,17 @@ pub(crate) static NODES: &[Column] = &[
     }),
     AGE,
     text("Version", |it, _| json!(meta::text(it, "/status/nodeInfo/kubeletVersion"))),
-    wide(text("Internal-IP", |it, _| {
-        let internal = list(it, "/status/addresses").iter().find(|it| meta::text(it, "/type") == "InternalIP");
-        json!(or_none(internal.map(|it| meta::text(it, "/address")).unwrap_or_default()))
+    wide(text("Internal-IP", |it, _| node_address(it, "InternalIP"))),
+    wide(text("External-IP", |it, _| node_address(it, "ExternalIP"))),
+    wide(text("OS-Image", |it, _| node_info(it, "osImage"))),
+    wide(text("Kernel-Version", |it, _| {
+        let kernel = node_info(it, "kernelVersion");
+        match meta::text(it, "/status/nodeInfo/architecture") {
+            "" => kernel,
+            architecture => json!(format!("{} ({architecture})", kernel.as_str().unwrap_or_default())),
+        }
     })),
+    wide(text("Container-Runtime", |it, _| node_info(it, "containerRuntimeVersion"))),
 ];
 
 pub(crate) static PODS: &[Column] = &[
@@ -136,6 +174,20 @@ pub(crate) static PODS: &[Column] = &[
     AGE,
     wide(text("IP", |it, _| json!(or_none(meta::text(it, "/status/podIP"))))),
     wide(text("Node", |it, _| json!(or_none(meta::text(it, "/spec/nodeName"))))),
+    wide(text("Nominated Node", |it, _| json!(or_none(meta::text(it, "/status/nominatedNodeName"))))),
+    wide(text("Readiness Gates", |it, _| {
+        let gates = list(it, "/spec/readinessGates");
+        let met = |gate: &&Value| {
+            list(it, "/status/conditions").iter().any(|condition| {
+                meta::text(condition, "/type") == meta::text(gate, "/conditionType")
+                    && meta::text(condition, "/status") == "True"
+            })
+        };
+        match gates {
+            [] => json!("<none>"),
+            gates => json!(format!("{}/{}", gates.iter().filter(met).count(), gates.len())),
+        }
+    })),
 ];
 
 pub(crate) static REPLICA_SETS: &[Column] = &[
@@ -149,6 +201,15 @@ pub(crate) static REPLICA_SETS: &[Column] = &[
     SELECTOR,
 ];
 
+pub(crate) static ROLE_BINDINGS: &[Column] = &[
+    NAME,
+    text("Role", |it, _| json!(format!("{}/{}", meta::text(it, "/roleRef/kind"), meta::text(it, "/roleRef/name")))),
+    AGE,
+    wide(text("Users", |it, _| subjects(it, "User"))),
+    wide(text("Groups", |it, _| subjects(it, "Group"))),
+    wide(text("ServiceAccounts", |it, _| subjects(it, "ServiceAccount"))),
+];
+
 pub(crate) static SECRETS: &[Column] = &[
     NAME,
     text("Type", |it, _| json!(meta::text(it, "/type"))),
@@ -156,24 +217,37 @@ pub(crate) static SECRETS: &[Column] = &[
     AGE,
 ];
 
-pub(crate) static SERVICES: &[Column] = &[
-    NAME,
-    text("Type", |it, _| json!(meta::text(it, "/spec/type"))),
-    text("Cluster-IP", |it, _| json!(or_none(meta::text(it, "/spec/clusterIP")))),
-    text("External-IP", |it, _| external_addresses(it)),
-    text("Port(s)", |it, _| {
-        listed(list(it, "/spec/ports").iter().map(|port| {
-            let node = count(port, "/nodePort").as_i64().filter(|node| *node > 0);
-            let node = node.map(|node| format!(":{node}")).unwrap_or_default();
-            format!("{}{node}/{}", count(port, "/port"), meta::text(port, "/protocol"))
-        }))
-    }),
-    AGE,
-    wide(text("Selector", |it, _| {
-        let labels = it.pointer("/spec/selector").and_then(Value::as_object).into_iter().flatten();
-        listed(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())))
-    })),
-];
+/// Who is bound, of one kind.
+fn subjects(binding: &Value, kind: &str) -> Value {
+    let chosen = list(binding, "/subjects").iter().filter(|subject| meta::text(subject, "/kind") == kind);
+    let names = chosen.map(|subject| match meta::text(subject, "/namespace") {
+        "" => meta::text(subject, "/name").to_owned(),
+        namespace => format!("{namespace}/{}", meta::text(subject, "/name")),
+    });
+    json!(names.collect::<Vec<_>>().join(", "))
+}
+
+/// An owner with its kind and group, as `kubectl` names objects.
+fn owner_name(owner: &Value) -> String {
+    let kind = meta::text(owner, "/kind").to_ascii_lowercase();
+    let name = meta::text(owner, "/name");
+    match meta::text(owner, "/apiVersion").split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+fn node_address(node: &Value, kind: &str) -> Value {
+    let found = list(node, "/status/addresses").iter().find(|it| meta::text(it, "/type") == kind);
+    json!(or_none(found.map(|it| meta::text(it, "/address")).unwrap_or_default()))
+}
+
+fn node_info(node: &Value, field: &str) -> Value {
+    match meta::text(node, &format!("/status/nodeInfo/{field}")) {
+        "" => json!("<unknown>"),
+        text => json!(text),
+    }
+}
 
 /// A number; a missing one is zero.
 fn count(object: &Value, pointer: &str) -> Value {
@@ -196,6 +270,21 @@ fn or_none(text: &str) -> &str {
 fn listed(texts: impl Iterator<Item = impl AsRef<str>>) -> Value {
     let joined = texts.map(|text| text.as_ref().to_owned()).collect::<Vec<_>>().join(",");
     json!(or_none(&joined))
+}
+
+/// Labels as `key=value`.
+fn pairs(object: &Value, pointer: &str) -> Value {
+    let labels = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+    let mut labels: Vec<_> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    labels.sort_unstable();
+    listed(labels.into_iter())
+}
+
+/// How long ago the first of these times was that is there.
+fn since_first(object: &Value, pointers: &[&str], now: Timestamp) -> Value {
+    let there = pointers.iter().find(|pointer| !meta::text(object, pointer).is_empty());
+    since(object, there.copied().unwrap_or_default(), now)
 }
 
 fn since(object: &Value, pointer: &str, now: Timestamp) -> Value {
@@ -260,23 +349,6 @@ fn node_status(node: &Value) -> String {
         shown.push_str(",SchedulingDisabled");
     }
     shown
-}
-
-fn external_addresses(service: &Value) -> Value {
-    let given = list(service, "/spec/externalIPs").iter().filter_map(Value::as_str);
-    match meta::text(service, "/spec/type") {
-        "ExternalName" => json!(meta::text(service, "/spec/externalName")),
-        "LoadBalancer" => {
-            let ingress = list(service, "/status/loadBalancer/ingress").iter();
-            let balanced = ingress.map(|it| match meta::text(it, "/ip") {
-                "" => meta::text(it, "/hostname"),
-                ip => ip,
-            });
-            let all: Vec<_> = balanced.chain(given).collect();
-            if all.is_empty() { json!("<pending>") } else { json!(all.join(",")) }
-        }
-        _ => listed(given),
-    }
 }
 
 /// What is measured and what is wanted, per metric of an autoscaler: `cpu: 50%/80%`.

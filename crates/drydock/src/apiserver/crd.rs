@@ -1,6 +1,7 @@
 //! Custom resource definitions: how a resource comes to be at run time.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -34,6 +35,8 @@ pub(crate) fn gateway_api() -> Vec<Value> {
 pub(crate) struct Compiled {
     /// As the definition's author wrote it.
     pub(crate) source: Value,
+    /// Tells schemas apart.
+    pub(crate) digest: u64,
     pub(crate) schema: Schema,
     pub(crate) rules: CompiledSchema,
 }
@@ -41,11 +44,15 @@ pub(crate) struct Compiled {
 fn compile(schema: &Value) -> Arc<Compiled> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Compiled>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = schema.to_string();
     let make = || {
         let rules = kube_cel::compile_schema(schema);
-        Arc::new(Compiled { source: schema.clone(), schema: Schema::of_custom_resource(schema), rules })
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let (source, digest) = (schema.clone(), hasher.finish());
+        Arc::new(Compiled { source, digest, schema: Schema::of_custom_resource(schema), rules })
     };
-    known.entry(schema.to_string()).or_insert_with(make).clone()
+    known.entry(text.clone()).or_insert_with(make).clone()
 }
 
 /// Completes a new definition. Names are accepted and established at once: there is no one to compete with.
@@ -186,6 +193,7 @@ fn resource(definition: &Value) -> Resource {
         versions: versions(definition).iter().map(version).collect(),
         custom: true,
         behaviour: &CUSTOM,
+        lens: None,
     }
 }
 
@@ -210,6 +218,7 @@ fn version(version: &Value) -> Version {
         served: flag(version, "served"),
         storage: flag(version, "storage"),
         shape: Shape::Custom(compile(schema)),
+        stored: None,
         subresources,
         scale,
         columns: version.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default(),

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::error::{ApiError, Result};
 use super::openapi;
 use super::registry::{Registry, Resource, Version, api_version};
+use super::request::Params;
 
 /// The version this server behaves like.
 const MINOR: &str = "36";
@@ -14,52 +16,121 @@ pub(crate) const GIT_VERSION: &str = "v1.36.3";
 /// The media type of aggregated discovery, which answers everything in one request.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Answers a path that is no resource with a media type and a text.
-pub(crate) fn answer(registry: &Registry, path: &str, accept: &str) -> Option<(&'static str, String)> {
+/// The groups of Kubernetes that are offered here, the most important first: a name that several groups have means the
+/// first of them. Custom groups come behind, by name.
+const RANKS: &[&str] = &[
+    "",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "networking.k8s.io",
+    "rbac.authorization.k8s.io",
+    "apiextensions.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// What is said to be healthy, each by itself.
+const CHECKS: [&str; 2] = ["ping", "log"];
+
+/// Something that is said about the server as a whole.
+pub(crate) struct Page {
+    pub(crate) media_type: &'static str,
+    pub(crate) text: String,
+    /// It was asked for by what is in it, so it never changes.
+    pub(crate) forever: bool,
+}
+
+impl Page {
+    fn new(media_type: &'static str, text: String) -> Self {
+        Self { media_type, text, forever: false }
+    }
+}
+
+/// Answers a path that is no resource.
+pub(crate) fn answer(registry: &Registry, path: &str, params: &Params, accept: &str) -> Result<Page> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
     let value = match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => return Some(("text/plain", "ok".to_owned())),
-        ["version"] => json!({
-            "major": "1", "minor": MINOR, "gitVersion": format!("{GIT_VERSION}+drydock"), "gitCommit": "", "gitTreeState": "clean",
-            "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
-        }),
-        [] => {
-            json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]})
+        [probe @ ("healthz" | "livez" | "readyz")] => return Ok(health(probe, params.given("verbose"))),
+        ["healthz" | "livez" | "readyz", check] if CHECKS.contains(check) => {
+            return Ok(Page::new("text/plain; charset=utf-8", "ok".to_owned()));
         }
-        ["api"] if aggregated => return Some((AGGREGATED, aggregate(registry, true).to_string())),
-        ["apis"] if aggregated => return Some((AGGREGATED, aggregate(registry, false).to_string())),
+        ["version"] => version(),
+        [] => json!({"paths": paths(registry)}),
+        ["api"] if aggregated => return Ok(Page::new(AGGREGATED, aggregate(registry, true).to_string())),
+        ["apis"] if aggregated => return Ok(Page::new(AGGREGATED, aggregate(registry, false).to_string())),
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         ["apis"] => {
-            let groups: Vec<_> = groups(registry)
-                .iter()
-                .filter(|(name, _)| !name.is_empty())
-                .map(|(name, group)| show(name, group))
-                .collect();
+            let groups = groups(registry);
+            let groups: Vec<_> = groups.iter().filter(|group| !group.name.is_empty()).map(show).collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         ["apis", name] => {
             let groups = groups(registry);
-            let mut group = show(name, groups.get(name)?);
-            group["kind"] = "APIGroup".into();
-            group["apiVersion"] = "v1".into();
+            let found = groups.iter().find(|group| group.name == *name).ok_or_else(ApiError::no_route)?;
+            let mut group = json!({"kind": "APIGroup", "apiVersion": "v1"});
+            json_patch::merge(&mut group, &show(found));
             group
         }
-        ["api", version] => resources(registry, "", version)?,
-        ["apis", group, version] => resources(registry, group, version)?,
-        ["openapi", "v3"] => openapi::index(registry),
-        ["openapi", "v3", "api", version] => openapi::document(registry, "", version)?,
-        ["openapi", "v3", "apis", group, version] => openapi::document(registry, group, version)?,
-        _ => return None,
+        ["api", version] => resources(registry, "", version).ok_or_else(ApiError::no_route)?,
+        ["apis", group, version] => resources(registry, group, version).ok_or_else(ApiError::no_route)?,
+        ["openapi", rest @ ..] => return openapi::answer(registry, rest, params, accept),
+        _ => return Err(ApiError::no_route()),
     };
-    Some(("application/json", value.to_string()))
+    Ok(Page::new("application/json", value.to_string()))
 }
 
-/// Served versions per group, the most stable first, with their resources.
-pub(crate) type Groups<'a> = BTreeMap<&'a str, Vec<(&'a str, Vec<(&'a Resource, &'a Version)>)>>;
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": MINOR, "emulationMajor": "1", "emulationMinor": MINOR, "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": MINOR, "gitVersion": format!("{GIT_VERSION}+drydock"), "gitCommit": "",
+        "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
 
-pub(crate) fn groups(registry: &Registry) -> Groups<'_> {
-    let mut groups: Groups<'_> = BTreeMap::new();
+/// All is well as long as it answers at all.
+fn health(probe: &str, verbose: bool) -> Page {
+    let text = if verbose {
+        let checks: String = CHECKS.iter().flat_map(|check| ["[+]", check, " ok\n"]).collect();
+        format!("{checks}{probe} check passed\n")
+    } else {
+        "ok".to_owned()
+    };
+    Page::new("text/plain; charset=utf-8", text)
+}
+
+/// Where there is something to see.
+fn paths(registry: &Registry) -> Vec<String> {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).to_vec();
+    for probe in ["/healthz", "/livez", "/readyz"] {
+        paths.push(probe.to_owned());
+        paths.extend(CHECKS.iter().map(|check| format!("{probe}/{check}")));
+    }
+    for group in groups(registry) {
+        let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
+        paths.extend(group.versions.iter().map(|(version, _)| format!("{root}/{version}")));
+        paths.extend((!group.name.is_empty()).then_some(root));
+    }
+    paths.sort_unstable();
+    paths
+}
+
+/// What a version of a group offers.
+pub(crate) type Offers<'a> = Vec<(&'a Resource, &'a Version)>;
+
+/// A group with its served versions, the most stable first.
+pub(crate) struct Group<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) versions: Vec<(&'a str, Offers<'a>)>,
+}
+
+pub(crate) fn groups(registry: &Registry) -> Vec<Group<'_>> {
+    let mut groups: BTreeMap<&str, Vec<(&str, Offers<'_>)>> = BTreeMap::new();
     for resource in registry.all() {
         for version in resource.versions.iter().filter(|version| version.served) {
             let versions = groups.entry(&resource.group).or_default();
@@ -72,7 +143,16 @@ pub(crate) fn groups(registry: &Registry) -> Groups<'_> {
     for versions in groups.values_mut() {
         versions.sort_by_key(|(name, _)| std::cmp::Reverse(priority(name)));
     }
+    let mut groups: Vec<_> = groups.into_iter().map(|(name, versions)| Group { name, versions }).collect();
+    // Stable: what has no rank stays in the order of names.
+    groups.sort_by_key(|group| RANKS.iter().position(|ranked| *ranked == group.name).unwrap_or(RANKS.len()));
     groups
+}
+
+/// What one version of one group offers.
+pub(crate) fn offers<'a>(registry: &'a Registry, group: &str, version: &str) -> Option<Offers<'a>> {
+    let group = groups(registry).into_iter().find(|found| found.name == group)?;
+    group.versions.into_iter().find(|(name, _)| *name == version).map(|(_, offers)| offers)
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, higher numbers first.
@@ -87,19 +167,15 @@ pub(crate) fn priority(version: &str) -> (u8, u32, u32) {
     if text.parse::<u32>().is_ok() { (3, number(text), 0) } else { (0, 0, 0) }
 }
 
-fn show(name: &str, versions: &[(&str, Vec<(&Resource, &Version)>)]) -> Value {
-    let versions: Vec<_> = versions
-        .iter()
-        .map(|(version, _)| json!({"groupVersion": api_version(name, version), "version": version}))
-        .collect();
-    json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
+fn show(group: &Group<'_>) -> Value {
+    let shown = |version: &str| json!({"groupVersion": api_version(group.name, version), "version": version});
+    let versions: Vec<_> = group.versions.iter().map(|(version, _)| shown(version)).collect();
+    json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
 }
 
 fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
-    let groups = groups(registry);
-    let (_, resources) = groups.get(group)?.iter().find(|(name, _)| *name == version)?;
     let mut list = Vec::new();
-    for (resource, version) in resources {
+    for (resource, version) in offers(registry, group, version)? {
         let mut entry = json!({
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
             "kind": resource.kind, "verbs": resource.verbs,
@@ -150,9 +226,10 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
     let groups = groups(registry);
     let items: Vec<_> = groups
         .iter()
-        .filter(|(name, _)| name.is_empty() == core)
-        .map(|(name, versions)| {
-            let versions: Vec<_> = versions
+        .filter(|group| group.name.is_empty() == core)
+        .map(|group| {
+            let versions: Vec<_> = group
+                .versions
                 .iter()
                 .map(|(version, resources)| {
                     let resources: Vec<_> =
@@ -160,7 +237,7 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
+            json!({"metadata": {"name": group.name}, "versions": versions})
         })
         .collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})

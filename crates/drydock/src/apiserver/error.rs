@@ -57,6 +57,11 @@ impl Cause {
         Self { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.into() }
     }
 
+    /// Too many bytes to be shown.
+    pub(crate) fn too_long(field: impl Into<String>, why: &str) -> Self {
+        Self { reason: "FieldValueTooLong", message: format!("Too long: {why}"), field: field.into() }
+    }
+
     /// A list entry that is there twice.
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
@@ -100,7 +105,18 @@ impl ApiError {
 
     /// No such object.
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.id)).about(resource, name)
+        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.name())).about(resource, name)
+    }
+
+    /// A part of Kubernetes that is left out here. Groups that no one else may use are known by their names.
+    pub(crate) fn not_offered(group: &str, version: &str, resource: &str) -> Self {
+        if group.contains('.') && !group.ends_with(".k8s.io") {
+            return Self::no_route();
+        }
+        let place = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        let mut error = Self::new(404, "NotFound", format!("drydock does not offer {resource} ({place})"));
+        error.details = details("", group, resource);
+        error
     }
 
     /// No such path.
@@ -110,20 +126,14 @@ impl ApiError {
         error
     }
 
-    /// No such description of the API.
-    pub(crate) fn no_openapi() -> Self {
-        let message = "no such document: this server describes itself in OpenAPI v3 only, see /openapi/v3 for the list";
-        Self::new(404, "NotFound", message)
-    }
-
     /// The name is taken.
     pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.id)).about(resource, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.name())).about(resource, name)
     }
 
     /// The object is not what the client believed it to be.
     pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.id);
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.name());
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
@@ -142,11 +152,17 @@ impl ApiError {
 
     /// The object is wrong.
     pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
-        let lines: Vec<_> = causes.iter().map(Cause::line).collect();
-        let list = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
-        let message = format!("{} {name:?} is invalid: {list}", resource.qualified_kind());
+        let message = format!("{} {name:?} is invalid: {}", resource.qualified_kind(), lines(causes));
         let mut error = Self::new(422, "Invalid", message);
         error.details = details(name, &resource.group, &resource.kind);
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// Parameters that do not go together.
+    pub(crate) fn bad_options(kind: &str, causes: &[Cause]) -> Self {
+        let mut error = Self::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {}", lines(causes)));
+        error.details = json!({"group": "meta.k8s.io", "kind": kind});
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -159,7 +175,7 @@ impl ApiError {
             field: "metadata.resourceVersion".into(),
         };
         let mut error = Self::invalid(resource, name, std::slice::from_ref(&cause));
-        error.message = format!("{} {name:?} is invalid: {}", resource.id, cause.line());
+        error.message = format!("{} {name:?} is invalid: {}", resource.name(), cause.line());
         error.details["kind"] = resource.plural.as_str().into();
         error
     }
@@ -178,7 +194,7 @@ impl ApiError {
 
     /// A rule of the cluster forbids it.
     pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("{} {name:?} is forbidden: {why}", resource.id);
+        let message = format!("{} {name:?} is forbidden: {why}", resource.name());
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
@@ -304,8 +320,17 @@ impl ApiError {
     }
 }
 
+/// All that is wrong, in one line.
+fn lines(causes: &[Cause]) -> String {
+    let lines: Vec<_> = causes.iter().map(Cause::line).collect();
+    if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
+}
+
 fn details(name: &str, group: &str, kind: &str) -> Value {
-    let mut details = json!({"name": name});
+    let mut details = json!({});
+    if !name.is_empty() {
+        details["name"] = name.into();
+    }
     if !group.is_empty() {
         details["group"] = group.into();
     }

@@ -36,6 +36,22 @@ struct Entry {
 pub(crate) struct Managed(Vec<Entry>);
 
 impl Managed {
+    /// Reads `metadata.managedFields` as a client wrote it; `None` when an entry is not one.
+    pub(crate) fn read(object: &Value) -> Option<Self> {
+        let list = object.pointer("/metadata/managedFields")?.as_array()?;
+        let whole = |entry: &Value| {
+            matches!(meta::text(entry, "/operation"), "Apply" | "Update")
+                && !meta::text(entry, "/apiVersion").is_empty()
+                && meta::text(entry, "/fieldsType") == "FieldsV1"
+        };
+        list.iter().all(whole).then(|| Self::of(object))
+    }
+
+    /// Whether nobody owns anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reads `metadata.managedFields`.
     pub(crate) fn of(object: &Value) -> Self {
         let list = object.pointer("/metadata/managedFields").and_then(Value::as_array);

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::error::{ApiError, Result};
 use super::merge;
+use super::registry::Resource;
 use super::request::{Call, media_type, parse_body};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
@@ -41,18 +42,18 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
             merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
         }
-        other => return Err(ApiError::unsupported_media_type(accepted(call), other)),
+        other => return Err(ApiError::unsupported_media_type(languages(&call.served.resource), other)),
     }
     Ok(object)
 }
 
 /// The languages a resource can be patched in.
-fn accepted(call: &Call) -> &'static [&'static str] {
+pub(crate) fn languages(resource: &Resource) -> &'static [&'static str] {
     const ALL: &[&str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
         APPLY,
         "application/strategic-merge-patch+json",
     ];
-    if call.served.resource.custom { ALL.get(..3).unwrap_or(ALL) } else { ALL }
+    if resource.custom { ALL.get(..3).unwrap_or(ALL) } else { ALL }
 }

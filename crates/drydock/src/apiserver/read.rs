@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Result};
+use super::options::check_list;
 use super::request::Call;
 use super::server::{Answer, Server};
 use super::store::{Key, State};
@@ -38,6 +39,7 @@ impl Server {
 
     /// `list`.
     pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
+        check_list(&call.params)?;
         let selector = call.selector()?;
         let state = self.store.lock();
         let asked = call.params.number("resourceVersion")?;
@@ -46,12 +48,7 @@ impl Server {
             let token = parse_token(token)?;
             (token.revision, Some(Key { namespace: token.namespace, name: token.name }))
         } else if call.params.get("resourceVersionMatch") == "Exact" {
-            (
-                asked.ok_or_else(|| {
-                    ApiError::bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
-                })?,
-                None,
-            )
+            (asked.unwrap_or_default(), None)
         } else {
             at_most(asked, &state)?;
             (call.as_of.unwrap_or(state.revision()), None)

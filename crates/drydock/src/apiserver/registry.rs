@@ -12,11 +12,13 @@ use serde_json::Value;
 
 use super::builtin::{self, Behaviour};
 use super::crd::Compiled;
+use super::lens::{Lens, lens};
 use super::schema::Schema;
 
 /// One resource, in all its versions.
 pub(crate) struct Resource {
-    /// `plural.group`, or just the plural in the core group: the name used in messages and as the store's key.
+    /// The store's key of its objects: `plural.group`, or just the plural in the core group; where it shows the objects
+    /// of another resource, that one's.
     pub(crate) id: Arc<str>,
     pub(crate) group: String,
     pub(crate) kind: String,
@@ -32,6 +34,8 @@ pub(crate) struct Resource {
     pub(crate) custom: bool,
     /// What this resource does differently from the others.
     pub(crate) behaviour: &'static Behaviour,
+    /// How it shows objects that belong to another resource.
+    pub(crate) lens: Option<&'static Lens>,
 }
 
 /// One version of a resource.
@@ -40,6 +44,8 @@ pub(crate) struct Version {
     pub(crate) served: bool,
     pub(crate) storage: bool,
     pub(crate) shape: Shape,
+    /// The schema behind a lens.
+    pub(crate) stored: Option<Box<Schema>>,
     /// Sub-resources with their verbs.
     pub(crate) subresources: BTreeMap<String, Vec<String>>,
     /// Where the scale sub-resource finds its numbers.
@@ -90,6 +96,11 @@ impl Resource {
         if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
 
+    /// `plural.group`, or just the plural in the core group: the name used in messages.
+    pub(crate) fn name(&self) -> Arc<str> {
+        resource_id(&self.plural, &self.group)
+    }
+
     /// The version objects are stored in.
     pub(crate) fn storage(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)
@@ -111,6 +122,21 @@ impl Served {
     /// `group/version`, or just the version in the core group.
     pub(crate) fn api_version(&self) -> String {
         api_version(&self.resource.group, &self.version().name)
+    }
+
+    /// How the resource shows objects that belong to another one.
+    pub(crate) fn lens(&self) -> Option<&'static Lens> {
+        self.resource.lens
+    }
+
+    /// What objects look like when they are stored, or on their way there.
+    pub(crate) fn stored_schema(&self) -> &Schema {
+        self.version().stored.as_deref().unwrap_or_else(|| self.version().schema())
+    }
+
+    /// The version that fields are owned in.
+    pub(crate) fn stored_version(&self) -> String {
+        self.lens().map_or_else(|| self.api_version(), |lens| lens.api_version.to_owned())
     }
 
     /// Whether the version has a sub-resource.
@@ -156,7 +182,9 @@ impl Registry {
         let rows: Vec<Row> = serde_json::from_str(include_str!("../schema/resources.json"))?;
         let mut registry = Self::default();
         for row in rows {
-            let id = resource_id(&row.plural, &row.group);
+            let name = resource_id(&row.plural, &row.group);
+            let lens = lens(&name);
+            let id = lens.map_or(name, |lens| lens.of.into());
             let scale = row.subresources.contains_key("scale").then(|| ScalePaths {
                 spec_replicas: "/spec/replicas".into(),
                 status_replicas: "/status/replicas".into(),
@@ -167,6 +195,7 @@ impl Registry {
                 served: true,
                 storage: true,
                 shape: Shape::Builtin(Box::new(Schema::named(&row.r#type))),
+                stored: lens.map(|lens| Box::new(Schema::named(lens.type_name))),
                 subresources: row.subresources,
                 scale,
                 columns: Vec::new(),
@@ -186,6 +215,7 @@ impl Registry {
                 verbs: row.verbs,
                 versions: vec![version],
                 custom: false,
+                lens,
             });
         }
         Ok(registry)
@@ -193,7 +223,7 @@ impl Registry {
 
     /// Adds a resource, or replaces the one of the same name.
     pub(crate) fn install(&mut self, resource: Resource) {
-        self.resources.insert(resource.id.clone(), Arc::new(resource));
+        self.resources.insert(resource.name(), Arc::new(resource));
     }
 
     /// Removes a resource.

@@ -93,9 +93,14 @@ impl Params {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// Whether a boolean parameter is set.
+    /// Whether a parameter is there, whatever it says.
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Whether a boolean parameter is set: anything that does not say no, even nothing.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.get(name), "true" | "1")
+        self.0.get(name).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// A number; `None` when it is left out.
@@ -151,14 +156,19 @@ impl Call {
 
     /// The selectors of a collection request. A name in the path is a selector too.
     pub(crate) fn selector(&self) -> Result<Selector> {
-        let mut selectable = vec!["metadata.name", "metadata.namespace"];
-        selectable.extend(self.served.resource.behaviour.selectable);
-        selectable.extend(self.served.version().selectable.iter().map(String::as_str));
+        let lens = self.served.lens();
+        let shown = |path: &&str| lens.map_or_else(|| (*path).to_owned(), |lens| lens.shown_path(path));
+        let mut selectable: Vec<String> = self.served.resource.behaviour.selectable.iter().map(shown).collect();
+        selectable.extend(self.served.version().selectable.iter().cloned());
         let mut fields = self.params.get("fieldSelector").to_owned();
         if !self.name.is_empty() {
             fields = format!("metadata.name={},{fields}", self.name);
         }
-        Selector::parse(self.params.get("labelSelector"), &fields, &selectable)
+        let selector = Selector::parse(self.params.get("labelSelector"), &fields, &selectable)?;
+        Ok(match lens {
+            Some(lens) => selector.renamed(|path| lens.stored_path(path)),
+            None => selector,
+        })
     }
 
     /// A stored object in the version the request speaks.
@@ -166,6 +176,9 @@ impl Call {
         let mut object = object.clone();
         if let Value::Object(members) = &mut object {
             members.insert("apiVersion".into(), self.served.api_version().into());
+        }
+        if let Some(lens) = self.served.lens() {
+            lens.show(&mut object);
         }
         object
     }

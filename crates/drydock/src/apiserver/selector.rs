@@ -32,10 +32,18 @@ enum Test {
 
 impl Selector {
     /// Parses the two query parameters. `selectable` says which fields the resource offers.
-    pub(crate) fn parse(labels: &str, fields: &str, selectable: &[&str]) -> Result<Self> {
+    pub(crate) fn parse(labels: &str, fields: &str, selectable: &[String]) -> Result<Self> {
         let labels = split(labels).into_iter().map(requirement).collect::<Result<_>>()?;
         let fields = split(fields).into_iter().map(|term| field_term(term, selectable)).collect::<Result<_>>()?;
         Ok(Self { labels, fields })
+    }
+
+    /// The same with other paths of fields.
+    pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
+        for (path, _, _) in &mut self.fields {
+            *path = rename(path);
+        }
+        self
     }
 
     /// Whether it asks for nothing.
@@ -133,7 +141,10 @@ fn requirement(term: &str) -> Result<Requirement> {
     }
 }
 
-fn field_term(term: &str, selectable: &[&str]) -> Result<(String, bool, String)> {
+/// The fields by which everything can be selected.
+const ALWAYS: [&str; 2] = ["metadata.name", "metadata.namespace"];
+
+fn field_term(term: &str, selectable: &[String]) -> Result<(String, bool, String)> {
     let (path, equal, value) = if let Some((path, value)) = term.split_once("!=") {
         (path, false, value)
     } else if let Some((path, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
@@ -142,8 +153,12 @@ fn field_term(term: &str, selectable: &[&str]) -> Result<(String, bool, String)>
         return Err(ApiError::bad_request(format!("invalid selector: {term:?}; can't understand {term:?}")));
     };
     let path = path.trim();
-    if !selectable.contains(&path) {
-        return Err(ApiError::bad_request(format!("field label not supported: {path}")));
+    if !ALWAYS.contains(&path) && !selectable.iter().any(|known| known == path) {
+        return Err(ApiError::bad_request(if selectable.is_empty() {
+            format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        } else {
+            format!("field label not supported: {path}")
+        }));
     }
     Ok((path.to_owned(), equal, value.trim().to_owned()))
 }
@@ -207,7 +222,7 @@ mod tests {
     #[test]
     fn fields_are_compared_as_text_and_unknown_ones_refused() {
         let object = json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}});
-        let allowed = ["metadata.name", "status.phase", "spec.nodeName"];
+        let allowed = ["status.phase", "spec.nodeName"].map(str::to_owned);
         let matches = |text| Selector::parse("", text, &allowed).unwrap().matches(&object);
         assert!(matches("metadata.name=a,status.phase!=Failed,spec.nodeName="));
         assert!(!matches("status.phase=Failed"));

@@ -13,9 +13,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::BoxError;
 
+use super::discovery::Page;
 use super::error::{ApiError, Result};
 use super::inside::AsOf;
 use super::log::{Commit, Hook, Request, RequestLog};
+use super::options::check_write;
 use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
 use super::store::{Change, Id, State, Store};
@@ -166,16 +168,10 @@ impl Server {
         let response = match target {
             None => {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-                discovery::answer(&registry, path, accept).map_or_else(
-                    || {
-                        failure(&if path.starts_with("/openapi/") {
-                            ApiError::no_openapi()
-                        } else {
-                            ApiError::no_route()
-                        })
-                    },
-                    |(kind, text)| respond(200, kind, full(text.into()), &[]),
-                )
+                match discovery::answer(&registry, path, &params, accept) {
+                    Ok(page) => show(page),
+                    Err(error) => failure(&error),
+                }
             }
             Some(target) => {
                 entry.verb = target.verb(&parts.method, &params).unwrap_or("unknown").to_owned();
@@ -220,7 +216,9 @@ impl Server {
             &target.version,
             &target.plural,
         );
-        let Some(served) = served else { return failure(&ApiError::no_route()) };
+        let Some(served) = served else {
+            return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
+        };
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
         let form = match Form::negotiate(accept) {
             Ok(form) => form,
@@ -253,6 +251,9 @@ impl Server {
         }
         if !resource.namespaced && call.namespace.is_some() {
             return Err(ApiError::no_route());
+        }
+        if matches!(call.verb, "create" | "update" | "patch" | "delete" | "deletecollection") {
+            check_write(call)?;
         }
         if !call.subresource.is_empty() {
             return self.subresource(call);
@@ -359,6 +360,15 @@ pub(super) fn respond(code: u16, content_type: &str, body: Body, warnings: &[Str
         response = response.header(header::WARNING, text);
     }
     response.body(body).unwrap_or_else(|_| Response::new(full(Bytes::new())))
+}
+
+fn show(page: Page) -> Response<Body> {
+    let mut response = respond(200, page.media_type, full(page.text.into()), &[]);
+    if page.forever {
+        let value = header::HeaderValue::from_static("public, max-age=31536000, immutable");
+        response.headers_mut().insert(header::CACHE_CONTROL, value);
+    }
+    response
 }
 
 pub(super) fn failure(error: &ApiError) -> Response<Body> {

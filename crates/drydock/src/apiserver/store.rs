@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::meta;
+use crate::bell::{Bell, Listener};
 
 /// An object's place among those of its resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,13 +44,13 @@ struct Shelf {
     log: VecDeque<Arc<Change>>,
     /// The revision of the last change that compaction took from the log.
     lost: u64,
-    /// The revision of the last change; watches sleep on it.
-    changed: watch::Sender<u64>,
+    /// Rung after every change; watches sleep on it.
+    changed: Bell,
 }
 
 impl Default for Shelf {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), log: VecDeque::new(), lost: 0, changed: watch::Sender::new(0) }
+        Self { objects: BTreeMap::new(), log: VecDeque::new(), lost: 0, changed: Bell::default() }
     }
 }
 
@@ -184,8 +184,7 @@ impl State {
         versions.push(Version { revision, object: now });
         let change = Arc::new(Change { revision, id, before, after, deleted });
         shelf.log.push_back(change.clone());
-        // Nobody listening is fine.
-        shelf.changed.send_replace(revision);
+        shelf.changed.ring();
         self.index(&change);
         self.changes += 1;
         if self.changes > self.history.saturating_mul(2) {
@@ -242,8 +241,8 @@ impl State {
     }
 
     /// Wakes whoever waits for a change of a resource; ends when the store does.
-    pub(crate) fn subscribe(&mut self, resource: &Arc<str>) -> watch::Receiver<u64> {
-        self.shelves.entry(resource.clone()).or_default().changed.subscribe()
+    pub(crate) fn subscribe(&mut self, resource: &Arc<str>) -> Listener {
+        self.shelves.entry(resource.clone()).or_default().changed.listen()
     }
 
     /// Drops the objects of a resource that is no more, together with its history, and ends its watches.

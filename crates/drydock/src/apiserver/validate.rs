@@ -20,6 +20,8 @@ pub(crate) enum NameRule {
     Subdomain,
     /// A DNS label: no dots.
     Label,
+    /// Anything that can stand in a path, as names of roles do.
+    PathSegment,
 }
 
 /// How strictly missing fields are taken.
@@ -264,6 +266,12 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     let (limit, right, text) = match rule {
         NameRule::Subdomain => (253, name.split('.').all(is_label), SUBDOMAIN_TEXT),
         NameRule::Label => (63, is_label(name), LABEL_TEXT),
+        NameRule::PathSegment => {
+            let forbidden = [("/", "may not contain '/'"), ("%", "may not contain '%'")];
+            let found = forbidden.iter().find(|(sign, _)| name.contains(sign)).map(|(_, why)| *why);
+            let dots = matches!(name, "." | "..");
+            (usize::MAX, found.is_none() && !dots, found.unwrap_or("may not be '.' or '..'"))
+        }
     };
     let value = Value::from(name);
     if name.len() > limit {

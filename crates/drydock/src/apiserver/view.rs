@@ -102,6 +102,9 @@ impl View {
         {
             *version = self.api_version.clone().into();
         }
+        if let Some(lens) = self.served.lens() {
+            lens.show(&mut object);
+        }
         object
     }
 
@@ -112,7 +115,11 @@ impl View {
         }
         let members = object.as_object().into_iter().flatten();
         let kept = members.filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
-        Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
+        let mut item = Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>());
+        if let Some(lens) = self.served.lens() {
+            lens.show(&mut item);
+        }
+        item
     }
 
     fn table(&self, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {

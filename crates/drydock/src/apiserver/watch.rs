@@ -11,10 +11,10 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
 use super::error::{ApiError, Result};
 use super::meta;
+use super::options::check_list;
 use super::read::at_most;
 use super::request::Call;
 use super::selector::Selector;
@@ -22,6 +22,7 @@ use super::server::{Answer, Server};
 use super::store::Change;
 use super::view::View;
 use crate::Clock;
+use crate::bell::Listener;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ struct Watch {
     resource: Arc<str>,
     namespace: Option<String>,
     selector: Selector,
-    changed: watch::Receiver<u64>,
+    changed: Listener,
     /// Everything up to this revision was sent.
     seen: u64,
     ready: VecDeque<Value>,
@@ -48,15 +49,13 @@ struct Watch {
 impl Server {
     /// `watch`.
     pub(crate) fn watch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Answer> {
+        check_list(&call.params)?;
         let selector = call.selector()?;
         let asked = call.params.number("resourceVersion")?.filter(|revision| *revision > 0);
         let stream_list = call.params.flag("sendInitialEvents");
         let bookmarks = call.params.flag("allowWatchBookmarks");
-        if stream_list && call.params.get("resourceVersionMatch") != "NotOlderThan" {
-            return Err(ApiError::bad_request(
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
+        // Asked not to show what is there, a watch without a version begins now.
+        let only_changes = call.params.given("sendInitialEvents") && !stream_list;
         let lasts =
             call.params.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map_or(LASTS, Duration::from_secs);
         let now = self.clock.now();
@@ -73,6 +72,7 @@ impl Server {
                 }
                 revision
             }
+            None if only_changes => state.revision(),
             _ => {
                 let objects = state.list(&resource, call.namespace.as_deref()).map(|(_, object)| object);
                 let chosen = objects.filter(|object| selector.matches(object));
@@ -127,7 +127,7 @@ impl Watch {
             self.over = true;
             return;
         };
-        self.changed.mark_unchanged();
+        self.changed.catch_up();
         let state = server.store.lock();
         let Some(changes) = state.since(&self.resource, self.seen) else {
             self.ready.push_back(too_old(self.seen, state.compacted()));
@@ -172,7 +172,7 @@ impl Watch {
             if self.bookmarks { Box::pin(clock.sleep_until(next_bookmark)) } else { Box::pin(std::future::pending()) };
         tokio::select! {
             biased;
-            changed = self.changed.changed() => self.over = changed.is_err(),
+            changed = self.changed.rung() => self.over = changed.is_err(),
             () = clock.sleep_until(ends) => self.finish(),
             () = bookmark => {
                 self.next_bookmark = clock.now() + BOOKMARK_EVERY;

@@ -39,7 +39,13 @@ pub(crate) struct Written {
 impl Server {
     /// `create`.
     pub(crate) fn create(&self, call: &Call) -> Result<Reply> {
-        let object = call.object()?;
+        let mut object = call.object()?;
+        if let Some(answer) = call.served.resource.behaviour.review {
+            let warnings = shape(call, &mut object)?;
+            meta::metadata(&mut object);
+            answer(call, &mut object)?;
+            return Ok(Reply { answer: Answer::Plain(201, object), warnings });
+        }
         let mut state = self.store.lock();
         let written = self.insert(&mut state, call, object, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings })
@@ -95,7 +101,7 @@ impl Server {
         if call.served.has("status") && !behaviour.status_on_create {
             meta::members(&mut object).shift_remove("status");
         }
-        call.served.version().schema().fill(&mut object);
+        call.served.stored_schema().fill(&mut object);
         (behaviour.prepare)(&mut object, state, self.clock.now());
         check(call, &object, None)?;
         let mut causes = Vec::new();
@@ -127,15 +133,16 @@ impl Server {
         let resource = &call.served.resource;
         let warnings = shape(call, &mut new)?;
         check_identity(call, live, &new)?;
+        let managed = self.managed_before(call, live, &new);
         restore(call, live, &mut new);
-        call.served.version().schema().fill(&mut new);
+        call.served.stored_schema().fill(&mut new);
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         check(call, &new, Some(live))?;
-        self.own(call, live, &mut new, Managed::of(live), ownership);
+        self.own(call, live, &mut new, managed, ownership);
         stamp_version(call, &mut new);
         if new == **live {
             return Ok(Written { object: live.clone(), warnings });
@@ -152,12 +159,25 @@ impl Server {
         Ok(Written { object: self.put(state, call.author(), id, new), warnings })
     }
 
+    /// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
+    /// another; what is no list of owners, or comes through a sub-resource, is not listened to.
+    fn managed_before(&self, call: &Call, live: &Value, new: &Value) -> Managed {
+        let said =
+            new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
+        match said.map(Vec::as_slice) {
+            None => Managed::of(live),
+            Some([]) => Managed::default(),
+            Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
+            Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
+        }
+    }
+
     /// Records who owns what after a write.
     fn own(&self, call: &Call, old: &Value, new: &mut Value, mut managed: Managed, ownership: Ownership) {
         match ownership {
             Ownership::Applied(applied) => managed = applied,
             Ownership::Written => {
-                let (changed, removed) = Fields::compare(call.served.version().schema(), old, new);
+                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 let time = meta::seconds(self.clock.now());
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
@@ -249,6 +269,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     if !resource.custom {
         decode(schema, object).map_err(|why| unreadable(call, &why))?;
     }
+    if let Some(lens) = resource.lens {
+        lens.store(object);
+    }
     let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
     match call.params.get("fieldValidation") {
         "Strict" if !unknown.is_empty() => {
@@ -257,6 +280,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         "Ignore" => Ok(Vec::new()),
         _ => Ok(unknown),
     }
+    .map(|mut warnings| {
+        warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
+        warnings
+    })
 }
 
 /// What was sent is not of the kind it should be.
@@ -282,7 +309,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
     let complaints = |object: &Value| {
         let mut causes = Vec::new();
-        validate::validate(version.schema(), object, "", strictness, &mut causes);
+        validate::validate(call.served.stored_schema(), object, "", strictness, &mut causes);
         causes
     };
     let mut shape = complaints(object);
@@ -371,7 +398,8 @@ fn restore(call: &Call, live: &Value, new: &mut Value) {
 /// Objects are stored in one version, whichever they came in.
 fn stamp_version(call: &Call, object: &mut Value) {
     let resource = &call.served.resource;
-    if let Some(storage) = resource.storage() {
+    // Behind a lens everything was renamed when it came in.
+    if let Some(storage) = resource.storage().filter(|_| resource.lens.is_none()) {
         let version = api_version(&resource.group, &storage.name);
         meta::members(object).insert("apiVersion".into(), version.into());
     }

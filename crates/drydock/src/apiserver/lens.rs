@@ -1,0 +1,101 @@
+//! The same objects under another name: `events.k8s.io/v1` shows the events of the core group with other words.
+//!
+//! Objects are stored in one shape. A lens is a list of members that are called something else; what a client sends
+//! through it is renamed before anything else looks at it, and what it gets is renamed last.
+
+use serde_json::{Map, Value};
+
+/// How a resource shows objects that belong to another one.
+pub(crate) struct Lens {
+    /// The resource whose objects they are.
+    pub(crate) of: &'static str,
+    /// The version they are stored in.
+    pub(crate) api_version: &'static str,
+    /// The type they are stored as.
+    pub(crate) type_name: &'static str,
+    /// What is called differently: here, and there.
+    names: &'static [(&'static str, &'static str)],
+}
+
+static EVENTS: Lens = Lens {
+    of: "events",
+    api_version: "v1",
+    type_name: "core.v1.Event",
+    names: &[
+        ("deprecatedCount", "count"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedSource", "source"),
+        ("note", "message"),
+        ("regarding", "involvedObject"),
+        ("reportingController", "reportingComponent"),
+    ],
+};
+
+/// The lens of a resource, by its id.
+pub(crate) fn lens(id: &str) -> Option<&'static Lens> {
+    (id == "events.events.k8s.io").then_some(&EVENTS)
+}
+
+impl Lens {
+    /// What a client sent, as it is stored.
+    pub(crate) fn store(&self, object: &mut Value) {
+        rename(object, self.names.iter().copied());
+        if let Value::Object(members) = object {
+            members.insert("apiVersion".into(), self.api_version.into());
+        }
+    }
+
+    /// A stored object as a client sees it. Its version is the view's business.
+    pub(crate) fn show(&self, object: &mut Value) {
+        rename(object, self.names.iter().map(|(here, there)| (*there, *here)));
+    }
+
+    /// A path of a field selector, as a client writes it.
+    pub(crate) fn shown_path(&self, path: &str) -> String {
+        change_head(path, self.names.iter().map(|(here, there)| (*there, *here)))
+    }
+
+    /// A path of a field selector, into stored objects.
+    pub(crate) fn stored_path(&self, path: &str) -> String {
+        change_head(path, self.names.iter().copied())
+    }
+}
+
+fn rename<'a>(object: &mut Value, names: impl Iterator<Item = (&'a str, &'a str)> + Clone) {
+    let Value::Object(members) = object else { return };
+    let renamed = std::mem::take(members).into_iter().map(|(key, value)| {
+        let new = names.clone().find(|(from, _)| *from == key).map(|(_, to)| to.to_owned());
+        (new.unwrap_or(key), value)
+    });
+    *members = renamed.collect::<Map<_, _>>();
+}
+
+fn change_head<'a>(path: &str, mut names: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
+    let head = names.find(|(from, _)| *from == head).map_or(head, |(_, to)| to);
+    rest.map_or_else(|| head.to_owned(), |rest| format!("{head}.{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn there_and_back_is_the_same() {
+        let sent = json!({"apiVersion": "v1", "note": "hello", "regarding": {"name": "a"}, "reason": "R"});
+        let mut object = sent.clone();
+        EVENTS.store(&mut object);
+        assert_eq!(
+            object,
+            json!({"apiVersion": "v1", "message": "hello", "involvedObject": {"name": "a"}, "reason": "R"})
+        );
+        EVENTS.show(&mut object);
+        assert_eq!(object, sent);
+        assert_eq!(EVENTS.stored_path("regarding.name"), "involvedObject.name");
+        assert_eq!(EVENTS.shown_path("involvedObject.name"), "regarding.name");
+        assert_eq!(EVENTS.stored_path("reason"), "reason");
+    }
+}
