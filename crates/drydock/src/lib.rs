@@ -4,6 +4,7 @@
 //! load generator. It is the demo, the test bed and the simulator; production code cannot lean on it.
 
 pub mod apiserver;
+mod bell;
 pub mod clock;
 pub mod cluster;
 pub mod controllers;

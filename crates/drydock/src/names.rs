@@ -6,17 +6,18 @@
 //!
 //! It deliberately knows nothing about the world outside the cluster: a name that is no Service does not resolve.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Pod as KubePod, Service as KubeService};
 use k8s_openapi::api::discovery::v1::EndpointSlice as KubeSlice;
 use kube::{Api, Client};
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::bell::{Bell, Listener};
 use crate::net::{Net, Stream};
 
 pub(crate) mod follow;
@@ -73,9 +74,11 @@ pub struct Names {
 struct Shared {
     net: Net,
     index: Mutex<Index>,
-    cursors: Mutex<HashMap<(ServiceName, u16), usize>>,
-    services_changed: watch::Sender<u64>,
-    synced: watch::Sender<u8>,
+    cursors: Mutex<BTreeMap<(ServiceName, u16), usize>>,
+    services_changed: Bell,
+    /// How many watches have listed.
+    listed: AtomicU8,
+    synced: Bell,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -97,13 +100,14 @@ impl Names {
             net,
             index: Mutex::default(),
             cursors: Mutex::default(),
-            services_changed: watch::Sender::new(0),
-            synced: watch::Sender::new(0),
+            services_changed: Bell::default(),
+            listed: AtomicU8::new(0),
+            synced: Bell::default(),
             tasks: Mutex::default(),
         });
         let services = shared.feed(Api::<KubeService>::all(client.clone()), |shared, change| {
             shared.index().service_changed(change);
-            shared.services_changed.send_modify(|version| *version += 1);
+            shared.services_changed.ring();
         });
         let slices = Api::<KubeSlice>::all(client.clone());
         let slices = shared.feed(slices, |shared, change| shared.index().slice_changed(change));
@@ -120,13 +124,12 @@ impl Names {
 
     /// Returns once every watch has delivered its first list.
     pub async fn synced(&self) {
-        // An error means the sender is gone, which cannot be while `self` holds it.
-        let _ = self.shared.synced.subscribe().wait_for(|done| *done >= WATCHES).await;
+        self.shared.synced.until(|| self.shared.listed.load(Ordering::Relaxed) >= WATCHES).await;
     }
 
     /// A signal that fires whenever a Service changed.
-    pub(crate) fn service_changes(&self) -> watch::Receiver<u64> {
-        self.shared.services_changed.subscribe()
+    pub(crate) fn service_changes(&self) -> Listener {
+        self.shared.services_changed.listen()
     }
 
     /// Where a request to `host` (a name, a ClusterIP or a pod address) and `port` may go.
@@ -203,7 +206,8 @@ impl Shared {
             apply(&shared, change);
             if first {
                 listed = true;
-                shared.synced.send_modify(|done| *done += 1);
+                shared.listed.fetch_add(1, Ordering::Relaxed);
+                shared.synced.ring();
             }
         });
         tokio::spawn(task).abort_handle()

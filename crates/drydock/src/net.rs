@@ -4,7 +4,7 @@
 //! address is a TCP listener on 127.0.0.1 with a port of its own, with [`Wire::Memory`] it is a channel of in-memory
 //! streams. Whoever dials cannot tell the difference, so the same servers run under both clocks.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -39,7 +39,7 @@ enum Endpoint {
 #[derive(Clone)]
 pub struct Net {
     wire: Wire,
-    table: Arc<Mutex<HashMap<SocketAddr, Endpoint>>>,
+    table: Arc<Mutex<BTreeMap<SocketAddr, Endpoint>>>,
 }
 
 /// Accepts the connections made to one virtual address. Dropping it unbinds the address.

@@ -73,6 +73,7 @@ pub(crate) async fn follow(
     let mut failures = 0;
     loop {
         let event = tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             event = events.next() => event,
         };
@@ -101,6 +102,7 @@ pub(crate) async fn follow(
                 let key = CanaryKey::new(kind.group, kind.plural);
                 let pause = backoff(around.seed, &key, failures, FIRST_PAUSE, LONGEST_PAUSE);
                 tokio::select! {
+                    biased;
                     () = stop.cancelled() => return Ok(()),
                     () = around.clock.sleep(pause) => {}
                 }

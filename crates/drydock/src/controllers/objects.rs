@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Debug};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::Clock;
+use crate::bell::Bell;
 
 /// How long a broken watch waits before it is opened again, in simulated time.
 const WATCH_RETRY: Duration = Duration::from_secs(1);
@@ -113,7 +114,14 @@ pub(crate) struct Objects<K> {
     client: Client,
     cache: Arc<Mutex<Cache<K>>>,
     listeners: Arc<Mutex<Vec<Listener<K>>>>,
-    listed: Arc<watch::Sender<bool>>,
+    listed: Arc<Listed>,
+}
+
+/// Whether the first list is in the map.
+#[derive(Default)]
+struct Listed {
+    done: AtomicBool,
+    changed: Bell,
 }
 
 impl<K> Clone for Objects<K> {
@@ -130,12 +138,7 @@ impl<K> Clone for Objects<K> {
 impl<K: Kind> Objects<K> {
     pub(crate) fn new(client: Client) -> Self {
         let cache = Cache { objects: BTreeMap::new(), gone: Gone::default() };
-        Self {
-            client,
-            cache: Arc::new(Mutex::new(cache)),
-            listeners: Arc::default(),
-            listed: Arc::new(watch::Sender::new(false)),
-        }
+        Self { client, cache: Arc::new(Mutex::new(cache)), listeners: Arc::default(), listed: Arc::default() }
     }
 
     /// Calls `listener` on every change from now on, whether the watch or a write of ours brought it.
@@ -145,8 +148,7 @@ impl<K: Kind> Objects<K> {
 
     /// Resolves once the first list is in the map.
     pub(crate) async fn listed(&self) {
-        // The sender lives as long as `self`, so waiting cannot fail.
-        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+        self.listed.changed.until(|| self.listed.done.load(Ordering::Relaxed)).await;
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
@@ -186,7 +188,8 @@ impl<K: Kind> Objects<K> {
                 }
                 Ok(Event::InitDone) => {
                     self.drop_unlisted(&listing);
-                    self.listed.send_replace(true);
+                    self.listed.done.store(true, Ordering::Relaxed);
+                    self.listed.changed.ring();
                 }
                 Ok(Event::Apply(object)) => {
                     self.keep(object);

@@ -87,6 +87,7 @@ impl Queue {
             match due {
                 Some(due) => {
                     tokio::select! {
+                        biased;
                         () = self.wake.notified() => {}
                         () = self.clock.sleep_until(due) => {}
                     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::{Call, Fault, Point, WatchEvent};
 use crate::Clock;
+use crate::bell::{Bell, Listener};
 
 /// What is to happen at a point.
 #[derive(Default)]
@@ -52,13 +53,13 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     state: Mutex<State>,
     crashed: Notify,
-    /// Bumped whenever open watches must look at the weather.
-    turned: watch::Sender<u64>,
+    /// Rung whenever open watches must look at the weather.
+    turned: Bell,
 }
 
 impl Shared {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, state: Mutex::default(), crashed: Notify::new(), turned: watch::Sender::new(0) }
+        Self { clock, state: Mutex::default(), crashed: Notify::new(), turned: Bell::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -99,8 +100,8 @@ impl Shared {
         self.lock().restarts
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.turned.subscribe()
+    pub(crate) fn subscribe(&self) -> Listener {
+        self.turned.listen()
     }
 
     /// What a process meets when it sends or expects something now.
@@ -172,7 +173,7 @@ impl Shared {
             state.held_until = None;
             state.throttled = (0, 0);
         }
-        self.turn();
+        self.turned.ring();
         self.crashed.notify_one();
     }
 
@@ -183,16 +184,12 @@ impl Shared {
             state.away_until = Some(self.clock.now() + how_long);
             state.restarts += 1;
         }
-        self.turn();
+        self.turned.ring();
     }
 
     /// The process stops for a while.
     pub(crate) fn hold(&self, how_long: Duration) {
         self.lock().held_until = Some(self.clock.now() + how_long);
-    }
-
-    fn turn(&self) {
-        self.turned.send_modify(|turn| *turn += 1);
     }
 
     /// Refuses the next requests.

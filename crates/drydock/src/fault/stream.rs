@@ -14,7 +14,6 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use jiff::Timestamp;
 use serde::Deserialize;
-use tokio::sync::watch;
 use tower::BoxError;
 
 use super::layer::{reset, timed_out};
@@ -22,6 +21,7 @@ use super::plan::{Shared, Weather};
 use super::{Fault, LAG, LOSS_NOTICED, WatchEvent};
 use crate::Clock;
 use crate::apiserver::{ApiServer, Body, Target, expired};
+use crate::bell::Listener;
 
 /// What is watched, and in which form.
 pub(crate) struct Source {
@@ -58,7 +58,7 @@ struct Flow {
     restarts: u64,
     source: Source,
     inner: Body,
-    turned: watch::Receiver<u64>,
+    turned: Listener,
     queue: VecDeque<Step>,
     doom: Option<(Timestamp, End)>,
     /// Whether nothing is read from the server any more.
@@ -115,7 +115,7 @@ impl Flow {
             tokio::select! {
                 biased;
                 // Whatever turned, the beginning of the loop finds it.
-                _ = self.turned.changed() => {}
+                _ = self.turned.rung() => {}
                 () = reach(clock, doom.map(|(at, _)| at)) => match doom {
                     Some((_, End::TimedOut)) => return self.broken(timed_out()),
                     _ => self.expire("0"),

@@ -142,7 +142,7 @@ impl Control {
         let mut services = self.names.service_changes();
         let mut pause = FIRST_RETRY;
         loop {
-            services.mark_unchanged();
+            services.catch_up();
             let retry = match self.round().await {
                 Ok(()) => {
                     pause = FIRST_RETRY;
@@ -158,7 +158,7 @@ impl Control {
             tokio::select! {
                 biased;
                 () = self.wake.notified() => {}
-                _ = services.changed() => {}
+                _ = services.rung() => {}
                 () = sleep(retry) => {}
             }
         }

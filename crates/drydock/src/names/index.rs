@@ -1,6 +1,6 @@
 //! The tables behind the names, without any I/O: objects in, endpoints out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -102,11 +102,11 @@ type Key = (String, String);
 #[derive(Default)]
 pub(super) struct Index {
     services: BTreeMap<ServiceName, ServiceEntry>,
-    cluster_ips: HashMap<IpAddr, ServiceName>,
+    cluster_ips: BTreeMap<IpAddr, ServiceName>,
     slices: BTreeMap<Key, Slice>,
     slices_of: BTreeMap<ServiceName, Vec<Key>>,
     pods: BTreeMap<Key, Arc<Pod>>,
-    pod_ips: HashMap<IpAddr, Key>,
+    pod_ips: BTreeMap<IpAddr, Key>,
 }
 
 const CLUSTER_DOMAIN: &str = ".cluster.local";

@@ -76,7 +76,10 @@ async fn accept(mut listener: Listener, router: Router, stop: CancellationToken)
 }
 
 async fn serve(stream: Stream, router: Router, stop: CancellationToken) {
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut server = http1::Builder::new();
+    // The date would be the machine's, not the cluster's.
+    server.auto_date_header(false);
+    let connection = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         biased;

@@ -3,7 +3,7 @@
 //! Targets come from the names' pod cache and from annotations; scraping goes over the cluster's network and costs the
 //! API server nothing.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(super) struct Scraper {
     names: Names,
     fixed: Vec<Target>,
     storage: Arc<RwLock<Storage>>,
-    seen: BTreeMap<BTreeMap<String, String>, HashSet<Labels>>,
+    seen: BTreeMap<BTreeMap<String, String>, BTreeSet<Labels>>,
 }
 
 impl Scraper {
@@ -84,7 +84,7 @@ impl Scraper {
                 tracing::debug!(job = target.job, address = %target.address, %error, "scrape failed");
                 Vec::new()
             });
-            let mut shown = HashSet::new();
+            let mut shown = BTreeSet::new();
             let own = |name: &str| -> Labels {
                 identity.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain([(NAME, name)]).collect()
             };

@@ -4,7 +4,7 @@
 //! closed before the request was written; or it is an idempotent request without a body on a connection that had been
 //! idle, which its server may close at any moment. The latter hides a cut connection from the client, so it is counted.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -75,7 +75,7 @@ enum SendError {
 
 /// A pod's address and uid: a new pod at an old address must not get the old pod's connections.
 type Key = (SocketAddr, Arc<str>);
-type Idle = HashMap<Key, Vec<SendRequest<Body>>>;
+type Idle = BTreeMap<Key, Vec<SendRequest<Body>>>;
 
 /// Connections by pod; clones share them.
 #[derive(Clone)]
