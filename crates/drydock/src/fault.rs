@@ -10,6 +10,7 @@
 
 mod calls;
 mod layer;
+mod mood;
 mod plan;
 mod stream;
 
@@ -21,6 +22,7 @@ use crate::apiserver::ApiServer;
 
 pub use self::calls::{Call, WatchEvent};
 use self::layer::Layer;
+pub use self::mood::{Mood, Moody, Switch};
 use self::plan::Shared;
 
 /// A place for faults between one client and the API server. Clones share the plan and the counters.

@@ -13,6 +13,7 @@ use kube::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
+use crate::fault::Switch;
 use crate::names::{Names, Publication, ServiceName, publish};
 
 mod aggregate;
@@ -51,11 +52,18 @@ pub struct Options {
     pub retention: Duration,
     /// Targets beside the pods and Services that ask to be scraped.
     pub targets: Vec<Target>,
+    /// Makes it answer badly when a test wants that.
+    pub switch: Option<Switch>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(5), retention: Duration::from_secs(1_800), targets: Vec::new() }
+        Self {
+            interval: Duration::from_secs(5),
+            retention: Duration::from_secs(1_800),
+            targets: Vec::new(),
+            switch: None,
+        }
     }
 }
 
@@ -70,7 +78,11 @@ impl Prometheus {
     pub async fn start(names: Names, clock: Clock, options: Options) -> io::Result<Self> {
         let storage = Arc::new(RwLock::new(Storage::new(millis(options.retention))));
         let server = Server { storage: Arc::clone(&storage), clock };
-        let server = crate::proxy::serve_router(names.net(), Self::address(), server.router()).await?;
+        let router = match &options.switch {
+            Some(switch) => switch.guard(server.router()),
+            None => server.router(),
+        };
+        let server = crate::proxy::serve_router(names.net(), Self::address(), router).await?;
         let scraper = Scraper::new(names, options.targets, storage);
         let scrapes = tokio::spawn(run(scraper, clock, options.interval));
         Ok(Self { _scrapes: AbortOnDropHandle::new(scrapes), _server: server })

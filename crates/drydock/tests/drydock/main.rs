@@ -6,7 +6,10 @@
 mod apiserver;
 mod cluster;
 mod controllers;
+mod determinism;
+mod fault;
 mod gateway;
 mod load;
 mod prometheus;
+mod streams;
 mod yard;
