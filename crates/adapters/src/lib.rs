@@ -14,6 +14,7 @@ pub mod refusal;
 pub mod routers;
 pub mod targets;
 pub mod world;
+mod zoo;
 
 #[cfg(test)]
 mod testing;

@@ -23,6 +23,7 @@ use crate::kinds::HTTP_ROUTE;
 use crate::object::{self, FLUX_OPT_OUT, MANAGER, Patch, is_controlled_by, list, number, owner_reference, text};
 use crate::refusal::Refusal;
 use crate::world::World;
+use crate::zoo;
 
 /// The router of provider `gatewayapi:v1`.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +93,10 @@ impl Router for GatewayApi {
         if !is_controlled_by(&seen, canary) {
             return Err(Refusal::user(foreign(canary)));
         }
+        let as_it_should_be = || self.read(subject, world).route.is_some_and(|route| route.shape_ok);
+        let split = if zoo::DRIFT_RESETS_THE_SPLIT && !as_it_should_be() { Split::primary_only() } else { *split };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        repair(&mut patch, subject, &seen, &shape, Some(*split));
+        repair(&mut patch, subject, &seen, &shape, Some(split));
         Ok(patch.finish().into_iter().collect())
     }
 
@@ -208,6 +211,9 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
         }
         return;
     };
+    if let Some(split) = split.filter(|_| zoo::WRITES_WHAT_IT_KNOWS) {
+        return patch.set(&format!("/spec/rules/{index}"), new_rule(subject, shape, split));
+    }
     repair_rule(patch, seen, index, shape);
     let others = split_rules(subject, seen).into_iter().filter(|rule| *rule != index);
     if has_our_backends(subject, seen, index) {
@@ -377,7 +383,7 @@ fn unsettled(canary: &Canary, seen: &Value, generation: i64) -> Option<String> {
         let ready = |condition: &&ObservedCondition| {
             condition.status == "True" && condition.observed_generation.unwrap_or_default() >= generation
         };
-        if accepted.iter().any(ready) {
+        if accepted.iter().any(ready) || zoo::SILENCE_IS_SETTLED {
             return None;
         }
         let (status, observed) = accepted

@@ -16,6 +16,7 @@ use super::{Conventions, Selector};
 use crate::change::Change;
 use crate::kinds::DEPLOYMENT;
 use crate::object::{self, CREATE_MANAGER, Patch, is_flux, list, number, owner_reference, segment, strings, text};
+use crate::zoo;
 use crate::refusal::Refusal;
 
 /// Fields of `spec` that a primary takes over besides the template.
@@ -79,7 +80,7 @@ fn unfinished(deployment: &Value, threshold: i64) -> Option<String> {
     let updated = count(deployment, "/status/updatedReplicas");
     let all = count(deployment, "/status/replicas");
     let available = count(deployment, "/status/availableReplicas");
-    if wanted == 0 {
+    if wanted == 0 && !zoo::ZERO_IS_READY {
         return Some("waiting for rollout to finish: scaled to zero".into());
     }
     if updated < wanted {
@@ -92,7 +93,8 @@ fn unfinished(deployment: &Value, threshold: i64) -> Option<String> {
         return Some(format!("waiting for rollout to finish: {old} old replicas are pending termination"));
     }
     // A threshold that rounds down to nothing would call a workload ready that answers nobody.
-    let needed = u32::try_from(i64::from(updated) * threshold.clamp(0, 100) / 100).unwrap_or(updated).max(1);
+    let needed = u32::try_from(i64::from(updated) * threshold.clamp(0, 100) / 100).unwrap_or(updated);
+    let needed = if zoo::ZERO_IS_READY { needed } else { needed.max(1) };
     (available < needed).then(|| {
         format!(
             "waiting for rollout to finish: {available} of {needed} (readyThreshold {threshold}%) updated replicas are available"
