@@ -42,6 +42,7 @@ mod telemetry;
 #[cfg(test)]
 mod testing;
 mod watch;
+mod zoo;
 
 pub use clock::{Clock, SystemClock};
 pub use config::Config;

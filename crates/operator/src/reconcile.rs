@@ -36,6 +36,7 @@ use crate::observe::{Scene, Sight};
 use crate::requests::{Requests, Retry};
 use crate::scheduler::{backoff, spread};
 use crate::telemetry::{End, Telemetry};
+use crate::zoo;
 
 /// Rounds in a row that may write without a pause; more means that something does not settle.
 const EAGER: u32 = 12;
@@ -245,7 +246,8 @@ impl Reconciler {
         before: &CanaryStatus,
         decision: &Decision,
     ) -> Result<(), Trouble> {
-        if let Some(after) = &decision.status {
+        let intended = decision.status.as_ref();
+        if let Some(after) = intended.filter(|_| !zoo::ACTS_BEFORE_ITS_INTENT) {
             hand.store(before, after).await?;
         }
         let mut result = Ok(());
@@ -269,6 +271,9 @@ impl Reconciler {
             }
         }
         // A stored status is a fact even when an effect of it has to be tried again; without one the whole decision
+        if let Some(after) = intended.filter(|_| zoo::ACTS_BEFORE_ITS_INTENT && result.is_ok()) {
+            hand.store(before, after).await?;
+        }
         // comes again.
         if result.is_ok() || decision.status.is_some() {
             self.tell(round, &decision.notices);
