@@ -1,11 +1,14 @@
 # The commands people and CI use. `make help` lists them.
-.PHONY: help test lint bench demo schemas
+.PHONY: help test zoo lint bench demo schemas
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 test: ## Run every test; print how many ran and why any was skipped
 	@tools/run-tests
+
+zoo: ## Put twenty known bugs into the code, one at a time; each must be caught by its test
+	@tools/zoo
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check

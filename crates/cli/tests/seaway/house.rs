@@ -101,3 +101,28 @@ fn documents_name_only_what_exists() {
         }
     }
 }
+
+/// A manifest may declare a bug of the zoo and nothing else: neither `default` nor another crate can turn it on. Each has
+/// a row that names the test which must catch it.
+#[test]
+fn bugs_of_the_zoo_are_off_and_have_a_row_each() {
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+    let mut declared = BTreeSet::new();
+    for folder in std::fs::read_dir(root().join("crates")).unwrap().flatten() {
+        let manifest = read(folder.path().join("Cargo.toml"));
+        let package = manifest.lines().find_map(|line| line.strip_prefix("name = ")).unwrap().trim_matches('"');
+        for line in manifest.lines().filter(|line| line.contains("zoo-z")) {
+            let feature = line.strip_suffix(" = []").unwrap_or_else(|| panic!("{package} turns a bug on: {line}"));
+            declared.insert(format!("{package}/{feature}"));
+        }
+    }
+    assert!(!read(root().join("Cargo.toml")).contains("zoo-"));
+    let table = read(root().join("tools/zoo.tsv"));
+    let rows: Vec<Vec<&str>> =
+        table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == 5 && row.iter().all(|cell| !cell.is_empty())), "{rows:#?}");
+    let listed: BTreeSet<String> = rows.iter().map(|row| row[1].to_owned()).collect();
+    assert_eq!((rows.len(), &listed), (declared.len(), &declared));
+    let numbers: Vec<String> = (1..=rows.len()).map(|number| format!("Z{number}")).collect();
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), numbers);
+}
