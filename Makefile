@@ -1,5 +1,5 @@
 # The commands people and CI use. `make help` lists them.
-.PHONY: help test zoo lint bench demo schemas
+.PHONY: help test zoo swarm lint bench demo schemas
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -9,6 +9,10 @@ test: ## Run every test; print how many ran and why any was skipped
 
 zoo: ## Put twenty known bugs into the code, one at a time; each must be caught by its test
 	@tools/zoo
+
+swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1
+	SEAWAY_SWARM=$(or $(RUNS),2000) SEAWAY_SEED=$(or $(SEED),1) \
+		cargo test --release --package seaway-cli --test seaway faults::swarm_of_random_runs -- --nocapture
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check
