@@ -118,8 +118,8 @@ async fn story(seed: u64) -> String {
     });
     let load = Load::get("/".parse().unwrap())
         .host("www.example.com")
-        .pace(4, Some(10.0))
-        .until(Stop::After(Duration::from_secs(60)));
+        .pace(2, Some(8.0))
+        .until(Stop::After(Duration::from_secs(40)));
     let answers = trace.clone();
     let road = Road::Dial(dial);
     let requests = load::run(&load, &road, clock, move |record| answers.line(format_args!("{record:?}")));
