@@ -217,10 +217,9 @@ impl Deed {
             Self::Delete => Outlook::OneOf(vec![End::Gone, End::Left]),
             Self::Recreate => {
                 let mut ends = vec![end, End::Initialised(OLD), End::Failed(OLD)];
-                for step in story.steps {
-                    if let super::story::Step::Image(tag) | super::story::Step::CrashingPrimary(tag) = step {
-                        ends.extend([End::Initialised(tag), End::Promoted(tag)]);
-                    }
+                ends.extend(story.unfit.then_some(End::Adopting));
+                for tag in story.tags() {
+                    ends.extend([End::Initialised(tag), End::Promoted(tag)]);
                 }
                 Outlook::OneOf(ends)
             }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::guard;
+use super::mask::is_left_out;
 use crate::harness::OPERATOR;
 
 /// Resource, namespace and name.
@@ -114,6 +115,7 @@ impl Book {
             _ => {}
         }
         match (&commit.before, &commit.after) {
+            _ if is_left_out(&place.0, &place.2) => {}
             (None, Some(_)) => {
                 *self.births.entry(("create", place.0.clone(), family(object, &place))).or_default() += 1
             }
@@ -204,7 +206,12 @@ pub fn text(object: &Value, pointer: &str) -> String {
 }
 
 /// The name of an object without what was generated for it: pods and slices are told apart by their owner only.
-fn family(object: &Value, place: &Place) -> String {
+pub fn family(object: &Value, place: &Place) -> String {
     let generated = text(object, "/metadata/generateName");
-    if generated.is_empty() { place.2.clone() } else { format!("{generated}*") }
+    let service = text(object, "/metadata/labels/kubernetes.io~1service-name");
+    match (place.0.as_str(), generated.as_str()) {
+        ("endpointslices", _) if !service.is_empty() => format!("{service}-*"),
+        (_, "") => place.2.clone(),
+        (_, generated) => format!("{generated}*"),
+    }
 }

@@ -4,7 +4,6 @@
 //! `SEAWAY_FAULTS_EVERY=1` makes it run all. What is left out because it cannot differ from another run is counted as
 //! pruned, never silently dropped.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +23,7 @@ struct Row {
     points: usize,
     pruned: usize,
     run: usize,
+    proved: usize,
     failed: usize,
 }
 
@@ -32,13 +32,17 @@ impl std::ops::AddAssign for Row {
         self.points += other.points;
         self.pruned += other.pruned;
         self.run += other.run;
+        self.proved += other.proved;
         self.failed += other.failed;
     }
 }
 
 /// Stories that are done, all tests of this process together.
 static TOTAL: Mutex<(usize, Row, Duration)> =
-    Mutex::new((0, Row { points: 0, pruned: 0, run: 0, failed: 0 }, Duration::ZERO));
+    Mutex::new((0, Row { points: 0, pruned: 0, run: 0, proved: 0, failed: 0 }, Duration::ZERO));
+
+/// One more rollout is told after every so manieth run, another point with every kind: it costs as much as the story.
+const PROOFS: usize = 3;
 
 /// Failures that are told in full; of the others only the command.
 const TOLD: usize = 40;
@@ -53,11 +57,10 @@ pub fn story(name: &str) {
     for (who, run) in [("alone", &alone), ("with a standby", &together)] {
         assert!(run.failures.is_empty(), "{name} without faults, {who}: {:#?}", run.failures);
     }
-    let mut table: BTreeMap<usize, Row> = BTreeMap::new();
+    let mut table: Vec<(Kind, Row)> = Vec::new();
     let (mut told, mut failed) = (0, Vec::new());
     for (number, (kind, points)) in points(&alone, &together).into_iter().enumerate() {
-        let row = table.entry(number).or_default();
-        row.points = points.len();
+        let mut row = Row { points: points.len(), ..Row::default() };
         for (place, (at, needed)) in points.into_iter().enumerate() {
             if !needed {
                 row.pruned += 1;
@@ -68,8 +71,11 @@ pub fn story(name: &str) {
                 continue;
             }
             row.run += 1;
+            let proves = (place + number) / every % PROOFS == 0;
+            row.proved += usize::from(proves);
             let mishap = Mishap { at, kind };
             let (terrain, reference) = if kind.needs_two() { (two(), &together) } else { (Terrain::default(), &alone) };
+            let terrain = Terrain { proves, ..terrain };
             let run = perform(story, &[mishap], &terrain, Some(reference));
             if !run.failures.is_empty() {
                 row.failed += 1;
@@ -80,6 +86,7 @@ pub fn story(name: &str) {
                 }
             }
         }
+        table.push((kind, row));
     }
     let sum = report(story, &table, every, begun.elapsed());
     assert!(sum.failed == 0, "{} of {} runs of {name} failed: {}", sum.failed, sum.run, list(&failed));
@@ -135,16 +142,17 @@ fn every() -> usize {
     told.unwrap_or(if cfg!(debug_assertions) { 40 } else { 1 }).max(1)
 }
 
-fn report(story: &Story, table: &BTreeMap<usize, Row>, every: usize, took: Duration) -> Row {
-    let mut text = format!("\n{:<34}{:>8}{:>8}{:>8}{:>8}\n", "story × fault", "points", "pruned", "run", "failed");
+fn report(story: &Story, table: &[(Kind, Row)], every: usize, took: Duration) -> Row {
+    let mut text = String::new();
+    let heads = ["points", "pruned", "run", "proved", "failed"];
+    writeln!(text, "\n{:<34}{}", "story × fault", heads.map(|head| format!("{head:>8}")).concat()).unwrap();
     let mut line = |name: &str, row: Row| {
-        let Row { points, pruned, run, failed } = row;
-        writeln!(text, "{name:<34}{points:>8}{pruned:>8}{run:>8}{failed:>8}").unwrap();
+        let Row { points, pruned, run, proved, failed } = row;
+        writeln!(text, "{name:<34}{points:>8}{pruned:>8}{run:>8}{proved:>8}{failed:>8}").unwrap();
     };
     let mut sum = Row::default();
-    for (number, row) in table {
-        let name = KINDS.get(*number).map_or("", |(name, _)| *name);
-        line(&format!("{} × {name}", story.name), *row);
+    for (kind, row) in table {
+        line(&format!("{} × {}", story.name, kind.name()), *row);
         sum += *row;
     }
     line(story.name, sum);

@@ -31,13 +31,15 @@ pub struct Terrain {
     pub pause: Duration,
     /// A leader and a standby instead of one operator alone.
     pub two: bool,
+    /// Whether one more rollout follows the end.
+    pub proves: bool,
     /// Whether every commit and every answer is written down.
     pub traced: bool,
 }
 
 impl Default for Terrain {
     fn default() -> Self {
-        Self { seed: 1, replicas: 1, pause: Duration::from_millis(500), two: false, traced: false }
+        Self { seed: 1, replicas: 1, pause: Duration::from_millis(500), two: false, proves: true, traced: false }
     }
 }
 

@@ -5,20 +5,34 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::board::{Book, text};
+use super::board::{Book, family};
 
-/// Resources that are not compared at all.
-const LEFT_OUT: &[(&str, &str)] = &[
-    ("events", "how often something was told is bounded, not equal: see the oracle of noise"),
-    ("leases", "who leads, and since when, is the fault itself"),
+/// Objects that are not compared at all: resource, end of the name, and why.
+const LEFT_OUT: &[(&str, &str, &str)] = &[
+    (
+        "configmaps",
+        "-primary-previous",
+        "kept ahead of time if that is cheap; a promotion makes up for what is missing",
+    ),
+    ("events", "", "how often something was told is bounded, not equal: see the oracle of noise"),
+    ("leases", "", "who leads, and since when, is the fault itself"),
 ];
 
 /// Fields that are not compared: resource (`*`: all), path (`*`: every element or key), and why.
 const MASK: &[(&str, &str, &str)] = &[
     ("*", "/metadata/uid", "drawn by the server for every object"),
     ("*", "/metadata/resourceVersion", "counts all writes of the cluster"),
+    ("*", "/metadata/generation", "counts the writes on the way; the oracle of noise bounds them"),
+    ("*", "/status/observedGeneration", "a generation"),
+    ("*", "/status/conditions/*/observedGeneration", "a generation"),
+    ("httproutes", "/status/parents/*/conditions/*/observedGeneration", "a generation"),
     ("*", "/metadata/creationTimestamp", "a time"),
     ("*", "/metadata/managedFields/*/time", "a time"),
+    (
+        "*",
+        "/metadata/managedFields/*/fieldsV1/f:metadata/f:ownerReferences",
+        "has the uid of another object as its key",
+    ),
     ("*", "/metadata/ownerReferences/*/uid", "the uid of another object"),
     ("*", "/status/conditions/*/lastTransitionTime", "a time"),
     ("*", "/status/conditions/*/lastUpdateTime", "a time"),
@@ -39,7 +53,6 @@ const MASK: &[(&str, &str, &str)] = &[
     ("endpointslices", "/endpoints/*/addresses", "the addresses of pods"),
     ("endpointslices", "/endpoints/*/targetRef/name", "the generated name of a pod"),
     ("endpointslices", "/endpoints/*/targetRef/uid", "the uid of a pod"),
-    ("endpointslices", "/metadata/generation", "counts the changes of a set of pods, which come in any grouping"),
 ];
 
 /// All objects at the end, masked.
@@ -48,25 +61,29 @@ pub type World = BTreeMap<String, Vec<Value>>;
 /// The masked end of a run.
 pub fn world(book: &Book) -> World {
     let mut world = World::new();
-    for ((resource, namespace, name), object) in &book.objects {
-        if LEFT_OUT.iter().any(|(left_out, _)| left_out == resource) {
+    for (place, object) in &book.objects {
+        let (resource, namespace, name) = place;
+        if is_left_out(resource, name) {
             continue;
         }
-        let mut object = Value::clone(object);
+        let (name, mut object) = (family(object, place), Value::clone(object));
         for (kind, path, _) in MASK {
             if *kind == "*" || kind == resource {
                 let segments: Vec<String> = path.split('/').skip(1).map(|segment| segment.replace("~1", "/")).collect();
                 remove(&mut object, &segments);
             }
         }
-        let generated = text(&object, "/metadata/generateName");
-        let name = if generated.is_empty() { name } else { &generated };
         world.entry(format!("{resource} {namespace}/{name}")).or_default().push(object);
     }
     for objects in world.values_mut() {
         objects.sort_by_key(Value::to_string);
     }
     world
+}
+
+/// Whether an object is not compared.
+pub fn is_left_out(resource: &str, name: &str) -> bool {
+    LEFT_OUT.iter().any(|(left_out, end, _)| *left_out == resource && name.ends_with(end))
 }
 
 fn remove(value: &mut Value, path: &[String]) {

@@ -8,13 +8,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use seaway_drydock::fault::{Call, Fault, Point, WatchEvent};
+use seaway_drydock::fault::{Call, Fault, LAG, LOSS_NOTICED, Point, WatchEvent};
 
 use super::actors::{Deed, Edit, Harm};
 use super::crew::{LEASE, RESTART};
 use super::ground::INTERVAL;
 use super::outside::{Mood, Server};
-use super::story::{End, Story};
+use super::story::{End, OLD, Story};
 
 /// One thing that goes wrong, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +61,12 @@ pub const SPELL: Duration = Duration::from_secs(15);
 /// How long a leader stands still: longer than its Lease.
 pub const PAUSE: Duration = Duration::from_secs(LEASE.as_secs() + 8);
 
+const FOR_GOOD: Duration = Duration::from_secs(86_400);
 const SHORT: Duration = Duration::from_secs(2);
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 const HANG: Duration = Duration::from_secs(40);
-const SILENCE: Duration = Duration::from_secs(30);
+/// Shorter than the progress deadline: who sees nothing for longer than that has to believe that nothing happened.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// All kinds, by name.
 pub static KINDS: &[(&str, Kind)] = &[
@@ -75,8 +77,6 @@ pub static KINDS: &[(&str, Kind)] = &[
     ("too-many-requests", Kind::Api(Fault::TooManyRequests { retry_after: RETRY_AFTER, calls: 3 })),
     ("500", Kind::Api(Fault::Status(500))),
     ("503", Kind::Api(Fault::Status(503))),
-    ("504", Kind::Api(Fault::Status(504))),
-    ("applied-500", Kind::Api(Fault::AppliedStatus(500))),
     ("applied-504", Kind::Api(Fault::AppliedStatus(504))),
     ("hang", Kind::Api(Fault::Hang(HANG))),
     ("reset", Kind::Api(Fault::Reset)),
@@ -163,16 +163,18 @@ impl Kind {
     pub fn lasts(self) -> Duration {
         match self {
             Self::Api(fault) => match fault {
-                Fault::CrashBefore | Fault::CrashAfter => RESTART,
+                Fault::CrashBefore | Fault::CrashAfter => RESTART + SHORT,
                 Fault::TooManyRequests { retry_after, calls } => retry_after * calls,
                 Fault::Hang(length) | Fault::Silent(length) | Fault::DelayEvent(length) => length,
                 Fault::Restart(length) => length + SHORT,
-                Fault::DropEvent => seaway_drydock::fault::LOSS_NOTICED,
+                Fault::DropEvent => LOSS_NOTICED + SHORT,
+                Fault::ReplayOld => LAG + SHORT,
+                Fault::Gone => SHORT,
                 Fault::Recreated => SPELL * 2,
                 _ => Duration::ZERO,
             },
             Self::LeaderKilled => LEASE,
-            Self::LeaderPaused => PAUSE,
+            Self::LeaderPaused => PAUSE + RESTART + SHORT,
             Self::ClockSet(_) => Duration::ZERO,
             // Each question of the spell may be answered at the very end of its time limit.
             Self::Outside(..) => SPELL + INTERVAL * 2,
@@ -182,22 +184,38 @@ impl Kind {
         }
     }
 
-    /// Whether users may meet errors for a while that no operator can prevent.
-    pub fn hurts_users(self) -> bool {
+    /// For how long users may meet errors that no operator can prevent: while pods come back, while the operator has not
+    /// yet heard of an edit, and for good once a Canary without `revertOnDeletion` was deleted.
+    pub fn hurts_users(self) -> Duration {
         match self {
-            Self::Pods(_) | Self::Api(Fault::Recreated) => true,
-            Self::Writer(edit) => matches!(edit, Edit::Weights | Edit::Replicas | Edit::Selector),
-            Self::Person(deed) => matches!(deed, Deed::Delete | Deed::Recreate),
-            _ => false,
+            Self::Pods(_) => self.lasts() + INTERVAL * 3,
+            Self::Writer(_) => SHORT,
+            Self::Api(Fault::Recreated) | Self::Person(Deed::Delete | Deed::Recreate) => FOR_GOOD,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// For how long after another's edit a write of ours may still be decided on what was before: news takes a moment.
+    pub fn surprises(self) -> Duration {
+        if matches!(self, Self::Writer(_) | Self::Pods(_) | Self::Api(Fault::Recreated)) {
+            SHORT
+        } else {
+            Duration::ZERO
         }
     }
 
     /// How a story must end with it.
     pub fn outlook(self, story: &Story) -> Outlook {
         let end = story.end;
-        let or_failed = || Outlook::OneOf(vec![end, End::Failed(super::story::OLD)]);
+        let or_failed = || Outlook::OneOf(vec![end, End::Failed(OLD)]);
         match self {
-            Self::Api(Fault::Recreated) => or_failed(),
+            // A Canary that is created anew adopts whatever the target runs.
+            Self::Api(Fault::Recreated) => {
+                let mut ends = vec![end, End::Failed(OLD), End::Initialised(OLD)];
+                ends.extend(story.tags().map(End::Initialised));
+                ends.extend(story.unfit.then_some(End::Adopting));
+                Outlook::OneOf(ends)
+            }
             Self::Api(_) | Self::LeaderKilled | Self::LeaderPaused | Self::ClockSet(_) => Outlook::Same,
             // A rollback hook that lies is obeyed.
             Self::Outside(Server::Hooks, Mood::Lie) if story.name == "manual_rollback" => or_failed(),

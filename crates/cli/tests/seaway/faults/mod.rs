@@ -7,6 +7,7 @@
 //! | [`stage`] | one run: prelude, story, end, silence, one more rollout |
 //! | [`oracle`], [`mask`], [`guard`] | what must be true at the end, what may differ, what every write must be |
 //! | [`enumerate`] | all points of all faults, and the table |
+//! | [`swarm`] | random runs with several faults |
 //! | [`ground`], [`crew`], [`crowd`], [`board`], [`hand`] | the cluster, the operators, the users, what was committed, people |
 //!
 //! The invariants at every commit are the harness's lookout. Nothing here knows how the operator works.
@@ -25,6 +26,7 @@ mod oracle;
 mod outside;
 mod stage;
 mod story;
+mod swarm;
 
 use ground::Terrain;
 use mishap::Mishap;
@@ -81,6 +83,47 @@ fn replay() {
     }
     println!("{wanted}: {:?} simulated, {} users' requests, {took:?}", run.took, run.asked);
     assert!(run.failures.is_empty(), "{wanted}:\n{}", run.failures.join("\n"));
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// A few random runs here; `make swarm` asks for many by `SEAWAY_SWARM` and `SEAWAY_SEED`.
+#[test]
+fn swarm_of_random_runs() {
+    let few = if cfg!(debug_assertions) { 10 } else { 200 };
+    swarm::swarm(number("SEAWAY_SEED").unwrap_or(1), number("SEAWAY_SWARM").unwrap_or(few));
+}
+
+/// Tells one seed of the swarm again: `SEAWAY_SWARM_SEED=7`. Without that variable there is nothing to tell.
+#[test]
+fn swarm_replay() {
+    let Some(seed) = number("SEAWAY_SWARM_SEED") else { return };
+    let references = swarm::References::record();
+    let draw = swarm::Draw::of(seed, &references);
+    let run = draw.play(&references, true);
+    for line in &run.trace {
+        println!("{line}");
+    }
+    println!("{}", draw.describe());
+    assert!(run.failures.is_empty(), "seed {seed}:\n{}", run.failures.join("\n"));
+}
+
+/// The same seed tells the same story, byte for byte: requests, commits, faults and answers, each with its time.
+#[test]
+fn twenty_seeds_give_the_same_trace_twice() {
+    let references = swarm::References::record();
+    for seed in 1..=20 {
+        let draw = swarm::Draw::of(seed, &references);
+        let (one, other) = (draw.play(&references, true), draw.play(&references, true));
+        assert!(one.trace.len() > 100, "seed {seed} has hardly any trace");
+        let at = one.trace.iter().zip(&other.trace).position(|(one, other)| one != other);
+        if let Some(at) = at {
+            panic!("seed {seed} ({}) differs in line {at}:\n{}\n{}", draw.describe(), one.trace[at], other.trace[at]);
+        }
+        assert_eq!(one.trace.len(), other.trace.len(), "seed {seed}");
+    }
 }
 
 /// What a run costs without faults; printed for whoever makes it cheaper.

@@ -20,7 +20,8 @@ pub fn rests_at(book: &Book, end: End) -> bool {
             && book.ready("podinfo-primary") > 0
     };
     match end {
-        End::Initialised(tag) => promoted(tag, "Initialized"),
+        // With another version in the target it is not an end but a beginning.
+        End::Initialised(tag) => promoted(tag, "Initialized") && book.tag("podinfo") == tag,
         End::Promoted(tag) => promoted(tag, "Succeeded") && book.tag("podinfo") == tag && same_revision(book),
         End::Failed(tag) => promoted(tag, "Failed") && !same_revision(book),
         End::Gone => {
@@ -28,6 +29,7 @@ pub fn rests_at(book: &Book, end: End) -> bool {
             book.canary().is_none() && !orphans && book.ready("podinfo") > 0
         }
         End::Left => book.canary().is_none(),
+        End::Adopting => book.phase() == "Initializing" && book.replicas("podinfo") > 0,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Story {
     pub steps: &'static [Step],
     /// How it ends.
     pub end: End,
+    /// Its version cannot run as primary: a Canary that is created anew for it can never be initialised.
+    pub unfit: bool,
 }
 
 /// One thing that happens.
@@ -56,6 +58,8 @@ pub enum End {
     Gone,
     /// The Canary is gone and nothing was to be put back.
     Left,
+    /// A primary that cannot come up is waited for.
+    Adopting,
 }
 
 /// The version every story starts from.
@@ -65,15 +69,28 @@ pub const NEW: &str = "6.0.1";
 
 /// All of them.
 pub static STORIES: [Story; 12] = [
-    Story { name: "initialisation", canary: plain, steps: &[Step::Adopt], end: End::Initialised(OLD) },
-    Story { name: "success", canary: plain, steps: &[Step::Image(NEW)], end: End::Promoted(NEW) },
-    Story { name: "failed_analysis", canary: plain, steps: &[Step::Image("6.0.1-err70")], end: End::Failed(OLD) },
-    Story { name: "deadline", canary: plain, steps: &[Step::Image("6.0.1-noready")], end: End::Failed(OLD) },
+    Story { name: "initialisation", canary: plain, steps: &[Step::Adopt], end: End::Initialised(OLD), unfit: false },
+    Story { name: "success", canary: plain, steps: &[Step::Image(NEW)], end: End::Promoted(NEW), unfit: false },
+    Story {
+        name: "failed_analysis",
+        canary: plain,
+        steps: &[Step::Image("6.0.1-err70")],
+        end: End::Failed(OLD),
+        unfit: false,
+    },
+    Story {
+        name: "deadline",
+        canary: plain,
+        steps: &[Step::Image("6.0.1-noready")],
+        end: End::Failed(OLD),
+        unfit: true,
+    },
     Story {
         name: "new_revision",
         canary: plain,
         steps: &[Step::Image(NEW), Step::AtWeight(30), Step::Seconds(3), Step::Image("6.0.2")],
         end: End::Promoted("6.0.2"),
+        unfit: false,
     },
     Story {
         name: "target_edited",
@@ -88,28 +105,44 @@ pub static STORIES: [Story; 12] = [
             Step::Config("green"),
         ],
         end: End::Promoted(NEW),
+        unfit: false,
     },
-    Story { name: "primary_fails", canary: plain, steps: &[Step::CrashingPrimary(NEW)], end: End::Failed(OLD) },
+    Story {
+        name: "primary_fails",
+        canary: plain,
+        steps: &[Step::CrashingPrimary(NEW)],
+        end: End::Failed(OLD),
+        unfit: false,
+    },
     Story {
         name: "manual_rollback",
         canary: with_rollback_hook,
         steps: &[Step::Image(NEW), Step::AtWeight(30), Step::Seconds(3), Step::Hook("/rollback", 200)],
         end: End::Failed(OLD),
+        unfit: false,
     },
     Story {
         name: "delete_with_revert",
         canary: with_revert,
         steps: &[Step::Image(NEW), Step::AtWeight(30), Step::Seconds(3), Step::Delete],
         end: End::Gone,
+        unfit: false,
     },
-    Story { name: "step_list", canary: with_steps, steps: &[Step::Image(NEW)], end: End::Promoted(NEW) },
+    Story { name: "step_list", canary: with_steps, steps: &[Step::Image(NEW)], end: End::Promoted(NEW), unfit: false },
     Story {
         name: "stepped_promotion",
         canary: with_stepped_promotion,
         steps: &[Step::Image(NEW)],
         end: End::Promoted(NEW),
+        unfit: false,
     },
-    Story { name: "skip_analysis", canary: skipping, steps: &[Step::Image(NEW)], end: End::Promoted(NEW) },
+    Story {
+        name: "skip_analysis",
+        canary: skipping,
+        steps: &[Step::Image(NEW)],
+        end: End::Promoted(NEW),
+        unfit: false,
+    },
 ];
 
 /// The story of a name.
@@ -169,6 +202,14 @@ impl Story {
         });
         json_patch::merge(&mut canary, &(self.canary)());
         canary
+    }
+
+    /// The versions it rolls out.
+    pub fn tags(&self) -> impl Iterator<Item = &'static str> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Image(tag) | Step::CrashingPrimary(tag) => Some(*tag),
+            _ => None,
+        })
     }
 
     /// Whether the adoption is part of the story, not of its prelude.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use seaway_api::canary::{self, Canary};
 use seaway_core::invariants::commit::{Pods, Scene, check};
 use seaway_core::plan::{Plan, Settings};
@@ -29,7 +30,7 @@ struct Log {
     scenes: BTreeMap<String, Scene>,
     /// Canaries as they were last read: reading one is most of what looking costs.
     plans: BTreeMap<String, (Arc<Value>, Arc<(Canary, Plan)>)>,
-    violations: Vec<String>,
+    violations: Vec<(Timestamp, String)>,
 }
 
 /// What the rules speak of. Commits of anything else change no scene.
@@ -46,6 +47,11 @@ impl Lookout {
 
     /// What broke a rule so far; asking forgets it.
     pub fn violations(&self) -> Vec<String> {
+        self.timed_violations().into_iter().map(|(_, violation)| violation).collect()
+    }
+
+    /// The same, with the time of each.
+    pub fn timed_violations(&self) -> Vec<(Timestamp, String)> {
         std::mem::take(&mut self.0.lock().unwrap().violations)
     }
 }
@@ -73,7 +79,7 @@ impl Log {
         }
         // What others write into a route is theirs; what we write must add up.
         if commit.resource == "httproutes" && commit.after.is_some() && commit.user.starts_with(super::OPERATOR) {
-            self.weights_add_up(object);
+            self.weights_add_up(commit.time, object);
         }
         let canaries: Vec<Arc<Value>> =
             self.objects.iter().filter(|((kind, _), _)| kind == "canaries").map(|(_, object)| object.clone()).collect();
@@ -119,7 +125,7 @@ impl Log {
             && let Err(violation) = check(plan, before, &after)
         {
             let by = format!("({} {} by {})", commit.verb, commit.resource, commit.user);
-            self.violations.push(format!("{violation} {by}"));
+            self.violations.push((commit.time, format!("{violation} {by}")));
         }
         self.scenes.insert(name, after);
     }
@@ -137,13 +143,13 @@ impl Log {
     }
 
     /// I2, for every rule that names our Services.
-    fn weights_add_up(&mut self, route: &Value) {
+    fn weights_add_up(&mut self, time: Timestamp, route: &Value) {
         for rule in route.pointer("/spec/rules").and_then(Value::as_array).into_iter().flatten() {
             let refs = rule["backendRefs"].as_array().cloned().unwrap_or_default();
             let sum: i64 = refs.iter().map(|backend| backend["weight"].as_i64().unwrap_or(1)).sum();
             let ours = refs.iter().any(|backend| backend["name"].as_str().unwrap_or_default().ends_with("-primary"));
             if ours && sum != 100 {
-                self.violations.push(format!("I2: weights add up to {sum}"));
+                self.violations.push((time, format!("I2: weights add up to {sum}")));
             }
         }
     }
