@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use seaway_adapters::http::{Dial, Stream};
 use seaway_drydock::names::Names;
-use seaway_drydock::pods::{PodContext, Program};
+use seaway_drydock::pods::{Console, PodContext, Program};
 
 use crate::commands::loadtester::Flags;
-use crate::loadtester::{self, Toolbox};
+use crate::loadtester::{self, Journal, Toolbox};
 
 /// The image under which manifests name the load tester.
 pub const LOADTESTER_IMAGE: &str = "flagger-loadtester";
@@ -69,28 +69,54 @@ impl LoadTester {
         // Set twice only if one program is given to two clusters; the first one keeps it.
         let _ = self.proxy.set(proxy);
     }
+
+    /// The port and the rest of what a pod's flags and its place in the cluster mean.
+    fn options(&self, pod: &PodContext) -> anyhow::Result<(u16, loadtester::Options)> {
+        let args = pod.command.iter().skip(1).chain(&pod.args).map(OsString::from);
+        let flags = Flags::parse(args)?;
+        let said = pod.clone();
+        let journal = Journal::to(move |mut line| {
+            line["ts"] = format!("{:.3}", said.clock.now()).into();
+            said.log(&line.to_string());
+        });
+        let options = loadtester::Options {
+            // The user name of the proxy's URL is the namespace in which short names are looked up, the password is
+            // what localhost means.
+            proxy: self.proxy.get().map(|address| format!("http://{}:{}@{address}", pod.namespace, pod.ip)),
+            clock_speed: Some(pod.clock.speed()),
+            toolbox: self.toolbox.clone(),
+            journal,
+            ..flags.options()?
+        };
+        Ok((flags.port(), options))
+    }
 }
 
 impl Program for LoadTester {
     fn launch(&self, pod: &PodContext) -> Vec<(u16, Router)> {
-        let args = pod.command.iter().skip(1).chain(&pod.args).map(OsString::from);
-        let options = Flags::parse(args).and_then(|flags| Ok((flags.port(), flags.options()?)));
-        match options {
+        match self.options(pod) {
             Ok((port, options)) => {
-                let options = loadtester::Options {
-                    // The user name of the proxy's URL is the namespace in which short names are looked up.
-                    proxy: self.proxy.get().map(|address| format!("http://{}@{address}", pod.namespace)),
-                    clock_speed: Some(pod.clock.speed()),
-                    toolbox: self.toolbox.clone(),
-                    ..options
-                };
+                options.journal.say("info", "starting load tester", &[("port", &port.to_string())]);
                 vec![(port, loadtester::router(&options))]
             }
             Err(error) => {
                 tracing::error!(pod = pod.name, namespace = pod.namespace, %error, "load tester cannot start");
+                pod.log(&format!("{error:#}"));
                 pod.exit(2);
                 Vec::new()
             }
+        }
+    }
+
+    /// Any command of this machine: who may call a hook may run one anyway.
+    fn execute(&self, pod: &PodContext, command: Vec<String>, console: Console) -> BoxFuture<'static, i32> {
+        let environment = pod.env.clone();
+        match self.options(pod) {
+            Ok((_, options)) => Box::pin(loadtester::execute(options, environment, command, console)),
+            Err(error) => Box::pin(async move {
+                console.complain(format!("{error:#}\n")).await;
+                2
+            }),
         }
     }
 }

@@ -8,11 +8,15 @@
 //!
 //! On a paused clock there are no processes, so tests there answer hooks with a program of their own instead.
 
+mod exec;
 mod gates;
+mod journal;
 mod payload;
 mod server;
 mod tasks;
 mod toolbox;
 
+pub use exec::execute;
+pub use journal::Journal;
 pub use server::{Options, router};
 pub use toolbox::{Offer, Toolbox};

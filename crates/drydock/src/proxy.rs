@@ -2,16 +2,18 @@
 //!
 //! It stands for the mesh sidecar. A request in absolute form is sent and counted by [`Mesh`]; `CONNECT` is a plain
 //! tunnel to the address behind the name and is not counted, since what flows through it is not looked at. The user
-//! name of the proxy URL (`http://test@127.0.0.1:1234`) is the namespace in which short names are looked up.
+//! name of the proxy URL (`http://test@127.0.0.1:1234`) is the namespace in which short names are looked up, and its
+//! password (`http://test:10.244.0.7@…`), where there is one, the address of the pod that `localhost` is.
 //!
 //! It never opens a connection to anything outside the cluster.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{self, HeaderMap};
+use http::uri::{Authority, Uri};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -92,24 +94,34 @@ async fn accept(listener: TcpListener, mesh: Mesh) {
     }
 }
 
-async fn serve(mesh: Mesh, request: Request<Incoming>) -> Response<Body> {
-    let mesh = match namespace(request.headers()) {
-        Some(namespace) => mesh.in_namespace(&namespace),
-        None => mesh,
-    };
+async fn serve(mesh: Mesh, mut request: Request<Incoming>) -> Response<Body> {
+    let (namespace, home) = origin(request.headers()).unwrap_or_default();
+    let mesh = if namespace.is_empty() { mesh } else { mesh.in_namespace(&namespace) };
+    if let Some(uri) = home.and_then(|home| at_home(request.uri(), home)) {
+        *request.uri_mut() = uri;
+    }
     if request.method() == Method::CONNECT {
         return tunnel(&mesh, request).await;
     }
     mesh.send(request.map(|body| body.map_err(BoxError::from).boxed_unsync())).await
 }
 
-/// The namespace in the user name of `Proxy-Authorization`.
-fn namespace(headers: &HeaderMap) -> Option<String> {
+/// Where the client lives: the namespace in the user name of `Proxy-Authorization`, the pod in its password.
+fn origin(headers: &HeaderMap) -> Option<(String, Option<IpAddr>)> {
     let value = headers.get(header::PROXY_AUTHORIZATION)?.to_str().ok()?;
     let decoded = BASE64.decode(value.strip_prefix("Basic ")?.trim()).ok()?;
     let text = String::from_utf8(decoded).ok()?;
-    let name = text.split(':').next().unwrap_or_default();
-    (!name.is_empty()).then(|| name.to_owned())
+    let (namespace, home) = text.split_once(':').unwrap_or((&text, ""));
+    Some((namespace.to_owned(), home.parse().ok()))
+}
+
+/// A pod's own name for itself, made one that others understand; `None` for all other names.
+fn at_home(uri: &Uri, home: IpAddr) -> Option<Uri> {
+    uri.host().filter(|host| matches!(*host, "localhost" | "127.0.0.1" | "[::1]"))?;
+    let mut parts = uri.clone().into_parts();
+    let address = SocketAddr::new(home, uri.port_u16().unwrap_or(80));
+    parts.authority = Some(Authority::try_from(address.to_string()).ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 async fn tunnel(mesh: &Mesh, request: Request<Incoming>) -> Response<Body> {

@@ -25,6 +25,7 @@ use prometheus_client::registry::Registry;
 use regex::Regex;
 
 use super::gates::Gates;
+use super::journal::Journal;
 use super::payload::{Payload, Request};
 use super::tasks::{Environment, Failure, Limits, Tasks};
 use super::toolbox::Toolbox;
@@ -47,6 +48,8 @@ pub struct Options {
     pub clock_speed: Option<u32>,
     /// Tools for commands that the machine may not have.
     pub toolbox: Option<Arc<Toolbox>>,
+    /// Who else hears what it does.
+    pub journal: Journal,
 }
 
 impl Default for Options {
@@ -59,12 +62,13 @@ impl Default for Options {
             proxy: None,
             clock_speed: None,
             toolbox: None,
+            journal: Journal::default(),
         }
     }
 }
 
 impl Options {
-    fn environment(&self) -> Environment {
+    pub(super) fn environment(&self) -> Environment {
         let mut variables: Vec<(String, Option<OsString>)> = Vec::new();
         if let Some(proxy) = &self.proxy {
             for name in ["http_proxy", "HTTP_PROXY"] {
@@ -104,6 +108,7 @@ struct Tester {
     gates: Gates,
     tasks: Tasks,
     registry: Registry,
+    journal: Journal,
     // Kept so that the tools stay on disk as long as commands may be started.
     _toolbox: Option<Arc<Toolbox>>,
 }
@@ -120,8 +125,9 @@ pub fn router(options: &Options) -> Router {
     let tester = Tester {
         namespaces: options.namespaces.clone(),
         gates: Gates::default(),
-        tasks: Tasks::new(limits, options.environment(), metrics),
+        tasks: Tasks::new(limits, options.environment(), metrics, options.journal.clone()),
         registry,
+        journal: options.journal.clone(),
         _toolbox: options.toolbox.clone(),
     };
     Router::new()
@@ -195,6 +201,7 @@ fn open(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
         Ok(payload) => {
             let key = format!("{prefix}{}", payload.canary());
             tracing::info!(gate = key, "gate opened");
+            tester.journal.say("info", "gate opened", &[("gate", &key)]);
             if tester.gates.open(key) {
                 StatusCode::ACCEPTED.into_response()
             } else {
@@ -210,6 +217,7 @@ fn close(tester: &Tester, body: &Bytes, prefix: &str) -> Response {
         Ok(payload) => {
             let key = format!("{prefix}{}", payload.canary());
             tracing::info!(gate = key, "gate closed");
+            tester.journal.say("info", "gate closed", &[("gate", &key)]);
             tester.gates.close(&key);
             StatusCode::ACCEPTED.into_response()
         }

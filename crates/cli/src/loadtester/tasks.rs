@@ -19,6 +19,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::journal::Journal;
 use super::server::Metrics;
 use super::toolbox::on_path;
 
@@ -38,6 +39,18 @@ pub(super) struct Limits {
 pub(super) struct Environment {
     /// Variables that are set (`Some`) or removed (`None`); the rest is inherited.
     pub variables: Vec<(String, Option<OsString>)>,
+}
+
+impl Environment {
+    /// Makes a process see it.
+    pub fn apply(&self, process: &mut Command) {
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => process.env(name, value),
+                None => process.env_remove(name),
+            };
+        }
+    }
 }
 
 /// Which shell a command is written for.
@@ -71,13 +84,15 @@ struct Shared {
     background: Mutex<HashSet<(String, String)>>,
     stop: CancellationToken,
     metrics: Metrics,
+    journal: Journal,
 }
 
 impl Tasks {
-    pub fn new(limits: Limits, environment: Environment, metrics: Metrics) -> Self {
+    pub fn new(limits: Limits, environment: Environment, metrics: Metrics, journal: Journal) -> Self {
         let stop = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(limits.running));
-        let shared = Shared { limits, environment, slots, background: Mutex::default(), stop: stop.clone(), metrics };
+        let shared =
+            Shared { limits, environment, slots, background: Mutex::default(), stop: stop.clone(), metrics, journal };
         Self { shared: Arc::new(shared), _stop: stop.drop_guard() }
     }
 
@@ -125,6 +140,7 @@ impl Shared {
             self.metrics.running.dec();
         });
         tracing::info!(canary, command, "command started");
+        self.journal.say("info", "command started", &[("canary", canary), ("command", command)]);
         let ended = tokio::select! {
             ended = tokio::time::timeout(self.limits.time, self.execute(command, shell)) => ended,
             () = self.stop.cancelled() => {
@@ -144,12 +160,17 @@ impl Shared {
             None => {
                 self.metrics.finished(true);
                 tracing::info!(canary, command, seconds, output = shown, "command finished");
+                let fields = [("canary", canary), ("command", command), ("output", shown)];
+                self.journal.say("info", "command finished", &fields);
                 Ok(output)
             }
             Some(error) => {
                 self.metrics.finished(false);
                 let failure = format!("command {command} failed: {}: {error}", output.trim_end());
                 tracing::error!(canary, command, seconds, output = output.trim_end(), error, "command failed");
+                let fields =
+                    [("canary", canary), ("command", command), ("output", output.trim_end()), ("error", &error)];
+                self.journal.say("error", "command failed", &fields);
                 Err(failure)
             }
         }
@@ -162,12 +183,7 @@ impl Shared {
             let mut process = Command::new(self.program(shell));
             process.arg("-c").arg(command).process_group(0).kill_on_drop(true);
             process.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-            for (name, value) in &self.environment.variables {
-                match value {
-                    Some(value) => process.env(name, value),
-                    None => process.env_remove(name),
-                };
-            }
+            self.environment.apply(&mut process);
             process.spawn()?
             // Our ends of the pipe are closed here, so it ends with the last process that writes to it.
         };
@@ -228,7 +244,7 @@ fn describe(status: ExitStatus) -> String {
 }
 
 /// Ends a process group when dropped.
-struct Group(Option<Pid>);
+pub(super) struct Group(pub(super) Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
@@ -252,7 +268,7 @@ mod tests {
     use super::*;
 
     fn tasks(limits: Limits) -> Tasks {
-        Tasks::new(limits, Environment::default(), Metrics::default())
+        Tasks::new(limits, Environment::default(), Metrics::default(), Journal::default())
     }
 
     const SMALL: Limits = Limits { running: 2, time: Duration::from_secs(5), output: 32 };

@@ -126,6 +126,12 @@ impl Console {
         self.input.recv().await
     }
 
+    /// Takes no input from now on; what is typed is dropped, and who types is not held up.
+    pub fn ignore_input(&mut self) {
+        self.input.close();
+        while self.input.try_recv().is_ok() {}
+    }
+
     /// The input apart from the output, for commands that use both at once.
     pub fn split(self) -> (mpsc::Receiver<Bytes>, mpsc::Sender<Output>) {
         (self.input, self.output)

@@ -35,6 +35,10 @@ const END: u8 = 255;
 /// How long the client may take to say goodbye after it was told the exit code.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// How long a client that has not said anything may take to do so after its command has ended. kubectl starts with the
+/// size of its terminal, or with its input, and complains when the connection is closed on it before.
+const FIRST_WORD: Duration = Duration::from_millis(100);
+
 /// The versions of the protocol.
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 
@@ -125,6 +129,7 @@ async fn converse(
     let mut input = wanted.stdin.then_some(input);
     // Typed, but the command does not take it yet.
     let mut typed: Option<Bytes> = None;
+    let mut silent = wanted.stdin || wanted.tty;
     let mut execution = execution;
     let code = loop {
         tokio::select! {
@@ -132,12 +137,15 @@ async fn converse(
             code = &mut execution => break code,
             () = feed(input.as_ref(), &mut typed), if typed.is_some() => {}
             event = reader.next(), if typed.is_none() => match event {
-                Ok(Event::Message(message)) => match channel(message) {
-                    Some((STDIN, content)) if !content.is_empty() => typed = input.is_some().then_some(content),
-                    Some((END, channels)) if channels.contains(&STDIN) => input = None,
-                    // Window sizes, and channels nobody knows.
-                    _ => {}
-                },
+                Ok(Event::Message(message)) => {
+                    silent = false;
+                    match channel(message) {
+                        Some((STDIN, content)) if !content.is_empty() => typed = input.is_some().then_some(content),
+                        Some((END, channels)) if channels.contains(&STDIN) => input = None,
+                        // Window sizes, and channels nobody knows.
+                        _ => {}
+                    }
+                }
                 Ok(Event::Ping(payload)) => if writer.pong(&payload).await.is_err() { return },
                 Ok(Event::Close) => {
                     let _ = writer.close(NORMAL).await;
@@ -156,6 +164,9 @@ async fn converse(
         if show(&mut writer, piece, wanted).await.is_err() {
             return;
         }
+    }
+    if silent {
+        let _ = tokio::time::timeout(FIRST_WORD, reader.next()).await;
     }
     let goodbye = async {
         writer.message(STATUS, ended(code).to_string().as_bytes()).await?;

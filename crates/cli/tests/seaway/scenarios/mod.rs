@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod hooks;
+mod inside_pods;
 mod lookout;
 mod processes;
 mod readers;

@@ -30,6 +30,8 @@ pub(super) struct SmallImage {
 impl SmallImage {
     /// Executes a command as a container runtime does.
     pub(super) async fn execute(self, command: Vec<String>, mut console: Console) -> i32 {
+        // None of these commands reads.
+        console.ignore_input();
         match self.command(&command, &mut console).await {
             Some(code) => code,
             None => not_found(&command, &console).await,
