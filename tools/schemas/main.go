@@ -1,8 +1,9 @@
 // Command schemas writes the tables that drydock's API server is driven by.
 //
-// Built-in kinds come from the OpenAPI v3 and discovery files inside the module k8s.io/kubernetes, the Gateway API from
-// the CRD manifests inside sigs.k8s.io/gateway-api. Both modules are pinned by version and by checksum, and only read:
-// none of their Go code is compiled. What comes out holds types, required fields, list types, merge keys and defaults,
+// Built-in kinds come from the OpenAPI v3 and discovery files inside the module k8s.io/kubernetes, their protobuf numbers
+// from the tags of the Go types in k8s.io/api and k8s.io/apimachinery, the Gateway API from the CRD manifests inside
+// sigs.k8s.io/gateway-api. All modules are pinned by version and by checksum, and only read: none of their Go code is
+// compiled. What comes out holds types, required fields, list types, merge keys and defaults,
 // without the descriptions, and only for the kinds drydock offers.
 //
 //	go run . -out ../../crates/drydock/src/schema
@@ -22,8 +23,10 @@ import (
 type module struct{ path, version, sum string }
 
 var (
-	kubernetes = module{"k8s.io/kubernetes", "v1.36.3", "h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o="}
-	gatewayAPI = module{"sigs.k8s.io/gateway-api", "v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0="}
+	kubernetes   = module{"k8s.io/kubernetes", "v1.36.3", "h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o="}
+	api          = module{"k8s.io/api", "v0.36.3", "h1:NxB+05W2UGqXWFXcLO0RB5cnqnUPP5v5sVlaOH0Iz4w="}
+	apimachinery = module{"k8s.io/apimachinery", "v0.36.3", "h1:PkzMRBRG8joFD8EhCuQAtNPvJlxb82FwplP26HIzvAM="}
+	gatewayAPI   = module{"sigs.k8s.io/gateway-api", "v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0="}
 )
 
 // dir downloads the module if needed and returns where its files are.
@@ -44,7 +47,7 @@ func (m module) dir() (string, error) {
 
 func main() {
 	log.SetFlags(0)
-	out := flag.String("out", "", "folder to write resources.json, types.json and gateway.json to")
+	out := flag.String("out", "", "folder to write resources.json, types.json, protobuf.json and gateway.json to")
 	flag.Parse()
 	if *out == "" {
 		log.Fatal("schemas: say where to write with -out")
@@ -71,12 +74,17 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
+	sent, err := messages(resources)
+	if err != nil {
+		return err
+	}
 	crds, err := manifests(filepath.Join(gateway, "config", "crd", "standard"))
 	if err != nil {
 		return err
 	}
 	for name, table := range map[string][]line{
-		"resources.json": resourceLines(resources), "types.json": types, "gateway.json": crds,
+		"resources.json": resourceLines(resources), "types.json": types, "protobuf.json": sent,
+		"gateway.json": crds,
 	} {
 		if err := write(filepath.Join(out, name), table); err != nil {
 			return err

@@ -2,7 +2,6 @@
 //!
 //! This is the only place that knows resources by name. A resource that is not listed has no rules of its own.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -10,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::addresses;
 use super::columns::{self, Column};
 use super::crd;
 use super::error::Cause;
@@ -252,6 +252,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ],
             columns: columns::PODS,
             prepare: |pod, _, _| {
+                admit(pod);
                 let class = quality_of_service(pod);
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
             },
@@ -310,11 +311,11 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             name: NameRule::Label,
             selectable: &["spec.clusterIP", "spec.type"],
             columns: columns::SERVICES,
-            prepare: allocate_address,
-            prepare_update: keep_address,
-            check: service,
-            check_new: address_is_free,
-            check_update: address_stays,
+            prepare: addresses::allocate,
+            prepare_update: addresses::keep,
+            check: addresses::check,
+            check_new: addresses::check_free,
+            check_update: addresses::check_stays,
             ..PLAIN
         },
     ),
@@ -325,7 +326,8 @@ pub(crate) fn behaviour(id: &str) -> &'static Behaviour {
     BEHAVIOURS.iter().find(|(known, _)| *known == id).map_or(&OTHERS, |(_, behaviour)| behaviour)
 }
 
-fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
+/// A field that keeps the value it was given first.
+pub(crate) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
     let found = new.pointer(pointer).unwrap_or(&Value::Null);
     if old.pointer(pointer).unwrap_or(&Value::Null) != found {
         let path = pointer.trim_start_matches('/').replace('/', ".");
@@ -440,88 +442,6 @@ fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn service(object: &Value, causes: &mut Vec<Cause>) {
-    let address = meta::text(object, "/spec/clusterIP");
-    if !matches!(address, "" | "None") && address.parse::<IpAddr>().is_err() {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), why));
-    }
-    let kind = meta::text(object, "/spec/type");
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let headless = meta::text(object, "/spec/clusterIP") == "None";
-    if ports.is_empty() && kind != "ExternalName" && !headless {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    for (at, port) in ports.iter().enumerate() {
-        let path = format!("spec.ports[{at}]");
-        if ports.len() > 1 && meta::text(port, "/name").is_empty() {
-            causes.push(Cause::required(format!("{path}.name"), ""));
-        }
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        if !(1..=65535).contains(&number) {
-            causes.push(Cause::invalid(
-                format!("{path}.port"),
-                &json!(number),
-                "must be between 1 and 65535, inclusive",
-            ));
-        }
-    }
-}
-
-/// Gives a Service the lowest free address of 10.96/16. The first belongs to the API server.
-fn allocate_address(service: &mut Value, state: &State, _: Timestamp) {
-    let kind = meta::text(service, "/spec/type");
-    let asked = meta::text(service, "/spec/clusterIP");
-    if kind == "ExternalName" {
-        return;
-    }
-    let address = if asked.is_empty() {
-        let taken: std::collections::BTreeSet<_> =
-            state.list("services", None).map(|(_, other)| meta::text(other, "/spec/clusterIP").to_owned()).collect();
-        let free = (2_u16..=u16::MAX).map(|host| format!("10.96.{}.{}", host >> 8, host & 0xff));
-        free.into_iter().find(|address| !taken.contains(address)).unwrap_or_default()
-    } else {
-        asked.to_owned()
-    };
-    let spec = meta::child(service, "spec");
-    spec.insert("clusterIPs".into(), json!([address]));
-    spec.insert("clusterIP".into(), address.into());
-}
-
-/// No two Services have the same address.
-fn address_is_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
-    let address = meta::text(service, "/spec/clusterIP");
-    let id = (meta::namespace(service), meta::name(service));
-    let taken = state.list("services", None).any(|(_, other)| {
-        (meta::namespace(other), meta::name(other)) != id && meta::text(other, "/spec/clusterIP") == address
-    });
-    if !matches!(address, "" | "None") && taken {
-        let why = format!("failed to allocate IP {address}: provided IP is already allocated");
-        causes.push(Cause::invalid("spec.clusterIPs", &json!([address]), &why));
-    }
-}
-
-/// An update that leaves the address out keeps it.
-fn keep_address(service: &mut Value, old: &Value) {
-    if meta::text(service, "/spec/type") == "ExternalName" {
-        return;
-    }
-    for field in ["clusterIP", "clusterIPs"] {
-        let kept = old.pointer("/spec").and_then(|spec| spec.get(field)).cloned();
-        let spec = meta::child(service, "spec");
-        if spec.get(field).is_none_or(|value| value.is_null() || value == "") {
-            meta::set(spec, field, kept);
-        }
-    }
-}
-
-fn address_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    let external = |service| meta::text(service, "/spec/type") == "ExternalName";
-    if !external(old) && !external(new) {
-        immutable(old, new, "/spec/clusterIP", causes);
-    }
-}
-
 fn encode_strings(secret: &mut Value) {
     let Some(Value::Object(strings)) = meta::members(secret).shift_remove("stringData") else { return };
     let data = meta::child(secret, "data");
@@ -537,6 +457,24 @@ fn pod_grace(pod: &Value) -> i64 {
         return 0;
     }
     pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30)
+}
+
+/// What the admission plugins of every real server add to a pod: a priority, and patience with a node that is not well.
+fn admit(pod: &mut Value) {
+    let spec = meta::child(pod, "spec");
+    spec.entry("priority").or_insert(json!(0));
+    spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
+    let Value::Array(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])) else { return };
+    for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = |toleration: &Value| {
+            ["", taint].contains(&meta::text(toleration, "/key"))
+                && matches!(meta::text(toleration, "/effect"), "" | "NoExecute")
+        };
+        if !tolerations.iter().any(tolerated) {
+            let wait = json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+            tolerations.push(wait);
+        }
+    }
 }
 
 fn quality_of_service(pod: &Value) -> &'static str {

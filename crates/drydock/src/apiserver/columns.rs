@@ -210,6 +210,13 @@ pub(crate) static ROLE_BINDINGS: &[Column] = &[
     wide(text("ServiceAccounts", |it, _| subjects(it, "ServiceAccount"))),
 ];
 
+pub(crate) static SCALES: &[Column] = &[
+    NAME,
+    number("Desired", |it, _| count(it, "/spec/replicas")),
+    number("Available", |it, _| count(it, "/status/replicas")),
+    AGE,
+];
+
 pub(crate) static SECRETS: &[Column] = &[
     NAME,
     text("Type", |it, _| json!(meta::text(it, "/type"))),

@@ -38,7 +38,8 @@ pub(crate) struct Compiled {
     /// Tells schemas apart.
     pub(crate) digest: u64,
     pub(crate) schema: Schema,
-    pub(crate) rules: CompiledSchema,
+    /// `None` where the schema has no rules.
+    pub(crate) rules: Option<CompiledSchema>,
 }
 
 fn compile(schema: &Value) -> Arc<Compiled> {
@@ -46,7 +47,7 @@ fn compile(schema: &Value) -> Arc<Compiled> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let text = schema.to_string();
     let make = || {
-        let rules = kube_cel::compile_schema(schema);
+        let rules = text.contains("\"x-kubernetes-validations\"").then(|| kube_cel::compile_schema(schema));
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let (source, digest) = (schema.clone(), hasher.finish());
@@ -129,7 +130,8 @@ pub(crate) fn check(definition: &Value, causes: &mut Vec<Cause>) {
                     causes.push(Cause::invalid(format!("{path}.type"), &schema["type"], "must be object at the root"));
                 }
                 check_structure(schema, &path, causes);
-                for error in compile(schema).rules.compilation_errors() {
+                let compiled = compile(schema);
+                for error in compiled.rules.iter().flat_map(CompiledSchema::compilation_errors) {
                     causes.push(Cause::invalid_unshown(format!("{path}.x-kubernetes-validations"), &error.to_string()));
                 }
             }

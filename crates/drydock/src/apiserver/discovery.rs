@@ -38,14 +38,14 @@ const CHECKS: [&str; 2] = ["ping", "log"];
 /// Something that is said about the server as a whole.
 pub(crate) struct Page {
     pub(crate) media_type: &'static str,
-    pub(crate) text: String,
+    pub(crate) body: Vec<u8>,
     /// It was asked for by what is in it, so it never changes.
     pub(crate) forever: bool,
 }
 
 impl Page {
     fn new(media_type: &'static str, text: String) -> Self {
-        Self { media_type, text, forever: false }
+        Self { media_type, body: text.into_bytes(), forever: false }
     }
 }
 

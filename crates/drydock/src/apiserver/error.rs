@@ -67,6 +67,25 @@ impl Cause {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
     }
 
+    /// Rules that could not be looked at, since the object is not what they are about.
+    pub(crate) fn unchecked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                   complete validation";
+        Self::invalid("<nil>", &Value::Null, why)
+    }
+
+    /// Whether the object is not of the shape that rules rely on, as opposed to having a bad value.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        [
+            "FieldValueNotSupported",
+            "FieldValueRequired",
+            "FieldValueTooLong",
+            "FieldValueTooMany",
+            "FieldValueTypeInvalid",
+        ]
+        .contains(&self.reason)
+    }
+
     fn line(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }
@@ -167,6 +186,14 @@ impl ApiError {
         error
     }
 
+    /// A question that makes no sense. The real server does not say of which kind it was either.
+    pub(crate) fn bad_question(resource: &Resource, causes: &[Cause]) -> Self {
+        let mut error = Self::new(422, "Invalid", format!(".{} \"\" is invalid: {}", resource.group, lines(causes)));
+        error.details = json!({"group": resource.group});
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
     /// An update that does not say which version it replaces, of a kind that must be told.
     pub(crate) fn unseen(resource: &Resource, name: &str) -> Self {
         let cause = Cause {
@@ -205,7 +232,7 @@ impl ApiError {
 
     /// The client asks for a version that was never handed out.
     pub(crate) fn too_large_revision(asked: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", message);
         error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
         error
@@ -220,9 +247,9 @@ impl ApiError {
     }
 
     /// The body is in a format the resource does not take.
-    pub(crate) fn unsupported_media_type(accepted: &[&str], got: &str) -> Self {
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {}; got {got:?}",
+            "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
         );
         Self::new(415, "UnsupportedMediaType", message)

@@ -4,8 +4,9 @@
 //! goes `request` → `registry` (which resource?) → one file per verb family (`read`, `watch`, `write`, `patch`,
 //! `delete`, `subresource`) → `store`. Verbs never ask which resource they serve: what differs is data in the registry.
 //!
-//! There is deliberately no authentication, no authorisation, no admission webhook and no protobuf here.
+//! There is deliberately no authentication, no authorisation and no admission webhook here, and protobuf is only read.
 
+mod addresses;
 mod apply;
 mod builtin;
 mod columns;
@@ -19,16 +20,19 @@ mod fields;
 mod garbage;
 mod inside;
 mod kubelet;
+mod labels;
 mod lens;
 mod log;
 mod managed;
 mod merge;
 mod meta;
 mod openapi;
+mod openapi_v2;
 mod options;
 mod patch;
 mod pod_exec;
 mod pod_log;
+mod protobuf;
 mod ratchet;
 mod read;
 mod registry;

@@ -2,9 +2,8 @@
 //!
 //! Written from the same tables the server obeys, so it cannot say anything else. Version 3 has a document per group and
 //! version, with the schemas of its kinds and the paths of single objects: that is where `kubectl` looks for
-//! `fieldValidation` and for the languages an object can be patched in. Version 2 is the same in one document, as JSON;
-//! the binary form of it is not offered, and clients that ask for it go on without. Texts that describe built-in fields,
-//! bodies and answers are left out.
+//! `fieldValidation` and for the languages an object can be patched in. Version 2 is the same in one document, as JSON
+//! or in protobuf. Texts that describe built-in fields, bodies and answers are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::discovery::{GIT_VERSION, Page, groups, offers};
 use super::error::{ApiError, Result};
+use super::openapi_v2;
 use super::patch;
 use super::registry::{Registry, Resource, Shape, Version};
 use super::request::{Params, media_type};
@@ -33,10 +33,14 @@ enum Dialect {
 
 /// Answers a path below `/openapi`.
 pub(crate) fn answer(registry: &Registry, path: &[&str], params: &Params, accept: &str) -> Result<Page> {
-    let takes_json = accept.is_empty()
-        || accept.split(',').map(media_type).any(|kind| matches!(kind, "application/json" | "application/*" | "*/*"));
-    if !takes_json {
-        return Err(ApiError::not_acceptable());
+    let wanted = accept.split(',').map(media_type).find_map(|kind| match kind {
+        "" | "application/json" | "application/*" | "*/*" => Some("application/json"),
+        asked if path == ["v2"] && openapi_v2::ASKED.contains(&asked) => Some(openapi_v2::MEDIA_TYPE),
+        _ => None,
+    });
+    let wanted = wanted.ok_or_else(ApiError::not_acceptable)?;
+    if wanted == openapi_v2::MEDIA_TYPE {
+        return Ok(Page { media_type: wanted, body: openapi_v2::encode(&everything(registry)), forever: false });
     }
     let (value, forever) = match path {
         ["v2"] => (everything(registry), false),
@@ -45,7 +49,7 @@ pub(crate) fn answer(registry: &Registry, path: &[&str], params: &Params, accept
         ["v3", "apis", group, version] => document(registry, group, version, params)?,
         _ => return Err(ApiError::no_route()),
     };
-    Ok(Page { media_type: "application/json", text: value.to_string(), forever })
+    Ok(Page { media_type: wanted, body: value.to_string().into_bytes(), forever })
 }
 
 /// Where the documents of version 3 are. Each is named by what is in it, so that clients may keep it.

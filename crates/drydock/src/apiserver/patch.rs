@@ -42,7 +42,7 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
             merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
         }
-        other => return Err(ApiError::unsupported_media_type(languages(&call.served.resource), other)),
+        _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }
     Ok(object)
 }

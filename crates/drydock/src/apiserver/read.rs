@@ -25,7 +25,7 @@ impl Server {
     /// `get`.
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
-        at_most(call.params.number("resourceVersion")?, &state)?;
+        at_most(call.params.revision()?, &state)?;
         let found = match call.as_of {
             None => call.live(&state)?,
             Some(revision) => {
@@ -42,7 +42,7 @@ impl Server {
         check_list(&call.params)?;
         let selector = call.selector()?;
         let state = self.store.lock();
-        let asked = call.params.number("resourceVersion")?;
+        let asked = call.params.revision()?;
         let token = call.params.get("continue");
         let (revision, after) = if !token.is_empty() {
             let token = parse_token(token)?;
@@ -106,5 +106,5 @@ fn token_text(token: &Token) -> String {
 
 fn parse_token(text: &str) -> Result<Token> {
     let token = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    token.ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+    token.ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid"))
 }

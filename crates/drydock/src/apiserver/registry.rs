@@ -72,11 +72,11 @@ impl Version {
         }
     }
 
-    /// The CEL rules of a CRD's schema.
+    /// The CEL rules of a CRD's schema, if it has any.
     pub(crate) fn rules(&self) -> Option<&CompiledSchema> {
         match &self.shape {
             Shape::Builtin(_) => None,
-            Shape::Custom(compiled) => Some(&compiled.rules),
+            Shape::Custom(compiled) => compiled.rules.as_ref(),
         }
     }
 }

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
 use super::error::{ApiError, Result};
+use super::protobuf;
 use super::registry::Served;
 use super::selector::Selector;
 use super::store::{Id, Key};
@@ -103,6 +104,19 @@ impl Params {
         self.0.get(name).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
+    /// The version a client has seen; `None` when it does not say.
+    pub(crate) fn revision(&self) -> Result<Option<u64>> {
+        match self.get("resourceVersion") {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let why = "strconv.ParseUint: parsing";
+                ApiError::bad_request(format!(
+                    "invalid resource version: resourceVersion: Invalid value: {text:?}: {why} {text:?}: invalid syntax"
+                ))
+            }),
+        }
+    }
+
     /// A number; `None` when it is left out.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
         match self.get(name) {
@@ -164,7 +178,9 @@ impl Call {
         if !self.name.is_empty() {
             fields = format!("metadata.name={},{fields}", self.name);
         }
-        let selector = Selector::parse(self.params.get("labelSelector"), &fields, &selectable)?;
+        let thought_of = self.served.resource.custom || !selectable.is_empty();
+        let selectable = thought_of.then_some(selectable.as_slice());
+        let selector = Selector::parse(self.params.get("labelSelector"), &fields, selectable)?;
         Ok(match lens {
             Some(lens) => selector.renamed(|path| lens.stored_path(path)),
             None => selector,
@@ -185,11 +201,14 @@ impl Call {
 
     /// The body as an object.
     pub(crate) fn object(&self) -> Result<Value> {
-        let accepted = ["application/json", "application/yaml"];
+        let accepted = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+        let accepted = accepted.get(..if self.served.resource.custom { 2 } else { 3 }).unwrap_or(&accepted);
         match media_type(&self.content_type) {
             "" => parse_body(&self.body),
+            protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
+                .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
             known if accepted.contains(&known) => parse_body(&self.body),
-            other => Err(ApiError::unsupported_media_type(&accepted, other)),
+            _ => Err(ApiError::unsupported_media_type(accepted)),
         }
     }
 }

@@ -40,11 +40,11 @@ pub(crate) fn access(call: &Call, review: &mut Value) -> Result<()> {
     }
     let asked = meta::text(review, "/spec/resourceAttributes/namespace");
     if call.namespace.as_deref().is_some_and(|namespace| namespace != asked) {
-        let why = format!("must match metadata.namespace: {}", call.namespace.as_deref().unwrap_or_default());
-        causes.push(Cause::invalid("spec.resourceAttributes.namespace", &json!(asked), &why));
+        let why = "must match metadata.namespace";
+        causes.push(Cause::invalid("spec.resourceAttributes.namespace", &json!(asked), why));
     }
     if !causes.is_empty() {
-        return Err(ApiError::invalid(resource, "", &causes));
+        return Err(ApiError::bad_question(resource, &causes));
     }
     meta::members(review).insert("status".into(), json!({"allowed": true, "reason": REASON}));
     Ok(())

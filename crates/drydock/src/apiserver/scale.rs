@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::columns;
 use super::error::{ApiError, Cause, Result};
 use super::meta;
 use super::patch::{APPLY, patched};
@@ -19,7 +20,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
     let live = call.live(&state)?;
     let shown = show(&paths, &live);
     let wanted = match call.verb {
-        "get" => return Ok(Answer::Plain(200, shown).into()),
+        "get" => return Ok(Answer::Other(200, shown, columns::SCALES).into()),
         "update" => call.object()?,
         "patch" if media_type(&call.content_type) == APPLY => {
             let mut scale = shown.clone();
@@ -41,7 +42,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
         meta::metadata(&mut new).insert("resourceVersion".into(), version.into());
     }
     let written = server.replace(&mut state, call, &live, new, Ownership::Written)?;
-    Ok(Answer::Plain(200, show(&paths, &written.object)).into())
+    Ok(Answer::Other(200, show(&paths, &written.object), columns::SCALES).into())
 }
 
 fn show(paths: &ScalePaths, object: &Value) -> Value {

@@ -261,6 +261,35 @@ impl Schema {
         }
     }
 
+    /// Removes empty maps and lists, which Go leaves out of JSON. A list that must be there stays, and so does the one
+    /// by which a client takes all fields from their owners.
+    pub(crate) fn drop_empty(&self, value: &mut Value) {
+        let node = self.resolve();
+        match value {
+            Value::Object(members) => {
+                members.retain(|name, value| {
+                    let Some(schema) = node.properties.get(name).map(Self::resolve) else { return true };
+                    match value {
+                        Value::Object(inner) => {
+                            !inner.is_empty() || schema.additional.is_none() || !schema.properties.is_empty()
+                        }
+                        Value::Array(items) => {
+                            !items.is_empty() || node.required.contains(name) || name == "managedFields"
+                        }
+                        _ => true,
+                    }
+                });
+                for (name, value) in members {
+                    if let Some(schema) = node.member(name) {
+                        schema.drop_empty(value);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.item().drop_empty(item)),
+            _ => {}
+        }
+    }
+
     /// Fills in what is left out: defaults of the schema, then those that are known by the type's name.
     pub(crate) fn fill(&self, value: &mut Value) {
         let node = self.resolve();

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::BoxError;
 
+use super::columns::Column;
 use super::discovery::Page;
 use super::error::{ApiError, Result};
 use super::inside::AsOf;
@@ -62,8 +63,10 @@ pub(crate) struct Author<'a> {
 pub(crate) enum Answer {
     /// An object of the resource.
     Object(u16, Arc<Value>),
-    /// Something that is shown as it is: a Status, a Scale.
+    /// Something that is shown as it is: a Status, a review.
     Plain(u16, Value),
+    /// Something of another kind that has columns of its own: a Scale.
+    Other(u16, Value, &'static [Column]),
     /// Part of a collection, with its list metadata.
     List(Vec<Arc<Value>>, Value),
     /// Events until the watch ends.
@@ -277,6 +280,7 @@ impl Server {
     fn render(&self, reply: Reply, view: &View) -> Response<Body> {
         let (code, value) = match reply.answer {
             Answer::Plain(code, value) => (code, value),
+            Answer::Other(code, value, columns) => (code, view.other(value, columns, self.clock.now())),
             Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
             Answer::List(items, metadata) => (200, view.list(&items, &metadata, self.clock.now())),
             Answer::Watch(events) => {
@@ -363,7 +367,7 @@ pub(super) fn respond(code: u16, content_type: &str, body: Body, warnings: &[Str
 }
 
 fn show(page: Page) -> Response<Body> {
-    let mut response = respond(200, page.media_type, full(page.text.into()), &[]);
+    let mut response = respond(200, page.media_type, full(page.body.into()), &[]);
     if page.forever {
         let value = header::HeaderValue::from_static("public, max-age=31536000, immutable");
         response.headers_mut().insert(header::CACHE_CONTROL, value);

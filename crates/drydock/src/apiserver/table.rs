@@ -14,24 +14,32 @@ use super::view::partial;
 /// The objects as a `meta.k8s.io/v1` Table.
 pub(crate) fn table(served: &Served, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
     let declared = &served.version().columns;
-    let (definitions, cells): (Vec<_>, Vec<Vec<_>>) = if declared.is_empty() {
-        let columns = served.resource.behaviour.columns;
-        let shown = |column: &Column| define(column.name, column.kind, column.format, "", u64::from(column.priority));
-        let row = |item: &&Value| columns.iter().map(|column| (column.cell)(item, now)).collect();
-        (columns.iter().map(shown).collect(), items.iter().map(row).collect())
-    } else {
-        let shown = |column: &Value| {
-            let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default();
-            let priority = column.get("priority").and_then(Value::as_u64).unwrap_or(0);
-            define(text("name"), text("type"), text("format"), text("description"), priority)
-        };
-        let name = std::iter::once(define("Name", "string", "name", "", 0));
-        let row = |item: &&Value| {
-            let rest = declared.iter().map(|column| cell(column, item, now));
-            std::iter::once(json!(meta::name(item))).chain(rest).collect()
-        };
-        (name.chain(declared.iter().map(shown)).collect(), items.iter().map(row).collect())
+    if declared.is_empty() {
+        return printed(served.resource.behaviour.columns, items, metadata, now);
+    }
+    let shown = |column: &Value| {
+        let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default();
+        let priority = column.get("priority").and_then(Value::as_u64).unwrap_or(0);
+        define(text("name"), text("type"), text("format"), text("description"), priority)
     };
+    let name = std::iter::once(define("Name", "string", "name", "", 0));
+    let row = |item: &&Value| {
+        let rest = declared.iter().map(|column| cell(column, item, now));
+        std::iter::once(json!(meta::name(item))).chain(rest).collect()
+    };
+    let cells: Vec<_> = items.iter().map(row).collect();
+    assemble(name.chain(declared.iter().map(shown)).collect(), &cells, items, metadata)
+}
+
+/// Anything as a Table with columns of this server.
+pub(crate) fn printed(columns: &[Column], items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
+    let shown = |column: &Column| define(column.name, column.kind, column.format, "", u64::from(column.priority));
+    let row = |item: &&Value| columns.iter().map(|column| (column.cell)(item, now)).collect();
+    let cells: Vec<_> = items.iter().map(row).collect();
+    assemble(columns.iter().map(shown).collect(), &cells, items, metadata)
+}
+
+fn assemble(definitions: Vec<Value>, cells: &[Vec<Value>], items: &[&Value], metadata: &Value) -> Value {
     let rows: Vec<_> =
         cells.iter().zip(items).map(|(cells, item)| json!({"cells": cells, "object": partial(item)})).collect();
     json!({

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::columns::Column;
 use super::error::{ApiError, Result};
 use super::registry::Served;
+use super::table::{printed, table};
 
 /// The form a client asks for in its Accept header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,15 @@ impl View {
             Form::Full => self.versioned(object),
             Form::Metadata => partial(object),
             Form::Table => self.table(&[object], &json!({}), now),
+        }
+    }
+
+    /// Something that is no object of the resource.
+    pub(crate) fn other(&self, value: Value, columns: &[Column], now: Timestamp) -> Value {
+        match self.form {
+            Form::Full => value,
+            Form::Metadata => partial(&value),
+            Form::Table => printed(columns, &[&value], &json!({}), now),
         }
     }
 
@@ -123,7 +134,7 @@ impl View {
     }
 
     fn table(&self, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
-        super::table::table(&self.served, items, metadata, now)
+        table(&self.served, items, metadata, now)
     }
 }
 

@@ -51,7 +51,7 @@ impl Server {
     pub(crate) fn watch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Answer> {
         check_list(&call.params)?;
         let selector = call.selector()?;
-        let asked = call.params.number("resourceVersion")?.filter(|revision| *revision > 0);
+        let asked = call.params.revision()?.filter(|revision| *revision > 0);
         let stream_list = call.params.flag("sendInitialEvents");
         let bookmarks = call.params.flag("allowWatchBookmarks");
         // Asked not to show what is there, a watch without a version begins now.

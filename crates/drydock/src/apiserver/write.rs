@@ -268,6 +268,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     schema.prune(object, "", &mut dropped);
     if !resource.custom {
         decode(schema, object).map_err(|why| unreadable(call, &why))?;
+        schema.drop_empty(object);
+    } else if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
+        schema.drop_empty(metadata);
     }
     if let Some(lens) = resource.lens {
         lens.store(object);
@@ -314,23 +317,28 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     };
     let mut shape = complaints(object);
     if let Some(old) = old.filter(|_| resource.custom && !shape.is_empty()) {
-        forgive(&mut shape, &complaints(old), old, object);
+        forgive(&mut shape, &complaints(old), version.schema(), old, object);
     }
     causes.extend(shape);
     // Rules over values make no sense on an object of the wrong shape.
+    let blocked = causes.iter().any(Cause::blocks_rules);
     if causes.is_empty() {
         (resource.behaviour.check)(object, &mut causes);
         if let Some(old) = old {
             (resource.behaviour.check_update)(old, object, &mut causes);
         }
-        if let Some(rules) = version.rules() {
+    }
+    match version.rules() {
+        Some(_) if blocked => causes.push(Cause::unchecked()),
+        Some(rules) => {
             let mut broken = cel_causes(rules, object, old);
             if let Some(old) = old.filter(|_| !broken.is_empty()) {
                 // Rules about a change are not asked here, so they are never forgiven.
-                forgive(&mut broken, &cel_causes(rules, old, None), old, object);
+                forgive(&mut broken, &cel_causes(rules, old, None), version.schema(), old, object);
             }
             causes.extend(broken);
         }
+        None => {}
     }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
 }

@@ -2,6 +2,7 @@
 
 mod crds;
 mod deletion;
+mod kubectl;
 mod patches;
 mod reading;
 mod tables;

@@ -261,9 +261,6 @@ async fn the_server_describes_itself_in_openapi() {
             assert!(schemas.contains_key(name), "{name} is missing");
         }
     }
-    let request = http::Request::get("/openapi/v2").body(Vec::new()).unwrap();
-    let status = refused(client.request::<serde_json::Value>(request).await);
-    assert!(status.code == 404 && status.message.contains("OpenAPI v3 only"), "{}", status.message);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn every_kind_has_the_columns_of_a_real_server() {
             json!({"spec": {"nodeName": "deck", "containers": [container]},
                 "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [up]}}),
             1,
-            "Name Ready Status Restarts Age IP Node|a 1/1 Running 2 (60s ago) 0s 10.0.0.1 deck",
+            "Name Ready Status Restarts Age IP Node Nominated Node Readiness Gates|a 1/1 Running 2 (60s ago) 0s 10.0.0.1 deck <none> <none>",
         ),
         (
             format!("{api}/pods"),
@@ -98,16 +98,48 @@ async fn every_kind_has_the_columns_of_a_real_server() {
         (
             "/api/v1/nodes".to_owned(),
             json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": node_info()}}),
-            0,
-            "Name Status Roles Age Version|a Ready worker 0s v1.36.3",
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": node_info(),
+                    "addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}),
+            1,
+            "Name Status Roles Age Version Internal-IP External-IP OS-Image Kernel-Version Container-Runtime|\
+             a Ready worker 0s v1.36.3 10.0.0.9 <none> v1.36.3 v1.36.3 (v1.36.3) v1.36.3",
         ),
         (
             format!("{api}/events"),
             json!({"involvedObject": {"kind": "Canary", "name": "podinfo", "namespace": "default"}, "type": "Normal",
-                "reason": "Synced", "message": "New revision", "lastTimestamp": "2025-12-31T23:58:00Z"}),
+                "reason": "Synced", "message": "New revision", "lastTimestamp": "2025-12-31T23:58:00Z",
+                "firstTimestamp": "2025-12-31T23:57:00Z", "source": {"component": "seaway", "host": "deck"}}),
+            1,
+            "Last Seen Type Reason Object Subobject Source Message First Seen Count Name|\
+             2m Normal Synced canary/podinfo  seaway, deck New revision 3m 1 a",
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses".to_owned(),
+            json!({"spec": {"ingressClassName": "nginx", "rules": [{"host": "a.b"}], "tls": [{"hosts": ["a.b"]}]}}),
             0,
-            "Last Seen Type Reason Object Message|2m Normal Synced canary/podinfo New revision",
+            "Name Class Hosts Address Ports Age|a nginx a.b  80, 443 0s",
+        ),
+        (
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices".to_owned(),
+            json!({"addressType": "IPv4", "ports": [{"name": "http", "port": 80}], "endpoints": [
+                {"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}, {"addresses": ["10.0.0.3"]}, {"addresses": ["10.0.0.4"]},
+            ]}),
+            0,
+            "Name AddressType Ports Endpoints Age|a IPv4 80 10.0.0.1,10.0.0.2,10.0.0.3 + 1 more... 0s",
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/controllerrevisions".to_owned(),
+            json!({"revision": 4}),
+            0,
+            "Name Controller Revision Age|a <none> 4 0s",
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings".to_owned(),
+            json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}, "subjects": [
+                {"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "name": "robot", "namespace": "default"},
+            ]}),
+            1,
+            "Name Role Age Users Groups ServiceAccounts|a Role/r 0s ann  default/robot",
         ),
         (
             format!("{api}/configmaps"),
@@ -172,7 +204,7 @@ fn the_schema_tables_are_what_the_generator_makes() {
         return;
     }
     assert!(made.status.success(), "{complaint}");
-    for name in ["resources.json", "types.json", "gateway.json"] {
+    for name in ["resources.json", "types.json", "protobuf.json", "gateway.json"] {
         let (new, old) = (fresh.path().join(name), root.join("src/schema").join(name));
         let same = std::fs::read(new).unwrap() == std::fs::read(old).unwrap();
         assert!(same, "{name} is stale: run `make schemas`");
