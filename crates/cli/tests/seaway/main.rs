@@ -5,4 +5,5 @@
 mod faults;
 mod harness;
 mod house;
+mod kubectl;
 mod scenarios;

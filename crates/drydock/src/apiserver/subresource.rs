@@ -18,7 +18,11 @@ const HANDLERS: &[(&str, Handler)] = &[("binding", bind), ("eviction", evict), (
 impl Server {
     /// Any verb on a sub-resource.
     pub(crate) fn subresource(&self, call: &Call) -> Result<Reply> {
-        let offered = call.served.version().subresources.get(&call.subresource).ok_or_else(ApiError::no_route)?;
+        let offered = call.served.version().subresources.get(&call.subresource).ok_or_else(|| {
+            let resource = &call.served.resource;
+            let name = format!("{}/{}", resource.plural, call.subresource);
+            ApiError::not_offered(&resource.group, &call.served.version().name, &name)
+        })?;
         if !offered.iter().any(|verb| verb == call.verb) {
             return Err(ApiError::method_not_allowed());
         }

@@ -237,11 +237,11 @@ mod tests {
         match payload.len() {
             short @ 0..126 => frame.push(0x80 | short as u8),
             length @ 126..0x1_0000 => {
-                frame.push(0x80 | 126);
+                frame.push(0xFE);
                 frame.extend((length as u16).to_be_bytes());
             }
             length => {
-                frame.push(0x80 | 127);
+                frame.push(0xFF);
                 frame.extend((length as u64).to_be_bytes());
             }
         }

@@ -151,6 +151,9 @@ async fn what_is_left_out_is_said_so_and_what_never_was_is_just_missing() {
     let status = refused(send_json(&client, "POST", "/apis/batch/v1/namespaces/default/jobs", &json!({})).await);
     assert_eq!((status.code, status.reason.as_str()), (404, "NotFound"));
     assert_eq!(status.message, "drydock does not offer jobs (batch/v1)");
+    let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let status = refused(send_json(&client, "POST", token, &json!({})).await);
+    assert_eq!(status.message, "drydock does not offer serviceaccounts/token (v1)");
     let status = refused(send_json(&client, "POST", "/apis/example.com/v1/ships", &json!({})).await);
     assert_eq!(status.message, "the server could not find the requested resource");
 }
