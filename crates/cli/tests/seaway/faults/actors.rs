@@ -199,11 +199,10 @@ impl Deed {
     pub fn lasts(self) -> Duration {
         match self {
             // Everything begins again, at worst at the last moment.
-            Self::Revision => INTERVAL * 9,
+            Self::Revision | Self::Recreate => INTERVAL * 9,
             Self::Interval => INTERVAL * 2,
             Self::Suspend => SPELL,
             Self::Delete => INTERVAL,
-            Self::Recreate => INTERVAL * 9,
         }
     }
 
@@ -218,6 +217,7 @@ impl Deed {
             Self::Recreate => {
                 let mut ends = vec![end, End::Initialised(OLD), End::Failed(OLD)];
                 ends.extend(story.unfit.then_some(End::Adopting));
+                ends.extend((end == End::Gone).then_some(End::Refused));
                 for tag in story.tags() {
                     ends.extend([End::Initialised(tag), End::Promoted(tag)]);
                 }

@@ -224,8 +224,7 @@ impl Kind {
                 Outlook::OneOf(vec![end, End::Promoted("6.0.1-err70")])
             }
             Self::Outside(..) => Outlook::OneOf(vec![end]),
-            Self::Pods(_) => or_failed(),
-            Self::Writer(_) => or_failed(),
+            Self::Pods(_) | Self::Writer(_) => or_failed(),
             Self::Person(deed) => deed.outlook(story),
         }
     }

@@ -1,6 +1,7 @@
 //! One run of one story, with its mishaps, from an empty cluster to the last rollout that proves that nothing is stuck.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ pub struct Stage {
     pub ground: Ground,
     pub story: &'static Story,
     limit: Timestamp,
+    /// Cleared before the last rollout: whoever has not acted until then does not act any more.
+    armed: Arc<AtomicBool>,
 }
 
 /// What is known of a run when it is over.
@@ -72,16 +75,16 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
     let ground = Ground::launch(terrain).await;
     laps.push(Instant::now());
     let clock = ground.cluster.clock();
-    let mut stage = Stage { ground, story, limit: clock.now() + PATIENCE };
+    let mut stage = Stage { ground, story, limit: clock.now() + PATIENCE, armed: Arc::new(AtomicBool::new(true)) };
     let mut run = Run::default();
-    if !story.adopts() {
+    if story.adopts() {
+        stage.sail(Duration::from_secs(5)).await;
+    } else {
         stage.ground.person.found(CANARIES, &story.object()).await;
         if !stage.until(|book| oracle::rests_at(book, End::Initialised(OLD))).await {
             run.failures.push("never initialised".to_owned());
         }
         stage.sail(INTERVAL).await;
-    } else {
-        stage.sail(Duration::from_secs(5)).await;
     }
     laps.push(Instant::now());
     let mark = Mark::here(&stage);
@@ -112,7 +115,9 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
     laps.push(Instant::now());
     mark.close(&stage, &mut run);
     if run.failures.is_empty() && terrain.proves {
-        stage.prove(reference, &mut run).await;
+        // Faults of the API that have not struck yet may still do so.
+        let struck = strikes.lock().unwrap().iter().map(|(mishap, _)| mishap.kind.lasts()).sum();
+        stage.prove(reference, lasts.saturating_sub(struck), &mut run).await;
     }
     stage.verdicts(&strikes.lock().unwrap(), &mut run);
     run.struck = strikes.lock().unwrap().len();
@@ -145,6 +150,7 @@ fn ends(story: &Story, mishaps: &[Mishap]) -> Vec<End> {
             let mut ends = vec![story.end];
             ends.extend(deleted.then_some(End::Left));
             ends.extend(story.unfit.then_some(End::Adopting));
+            ends.extend((story.end == End::Gone).then_some(End::Refused));
             let tags = story.tags().chain([OLD, LATEST]);
             ends.extend(tags.flat_map(|tag| [End::Initialised(tag), End::Promoted(tag), End::Failed(tag)]));
             ends
@@ -153,10 +159,10 @@ fn ends(story: &Story, mishaps: &[Mishap]) -> Vec<End> {
 }
 
 /// Whether a moment lies in the time that a mishap is given for something.
-fn within(strikes: &[(Mishap, Timestamp)], time: Timestamp, length: fn(Kind) -> Duration) -> bool {
+fn within(strikes: &[(Mishap, Timestamp)], time: Timestamp, more: Duration, length: fn(Kind) -> Duration) -> bool {
     strikes.iter().any(|(mishap, struck)| {
         let length = length(mishap.kind);
-        !length.is_zero() && time >= *struck && time <= *struck + length
+        !length.is_zero() && time >= *struck && time <= *struck + length + more
     })
 }
 
@@ -252,9 +258,22 @@ impl Stage {
                 let outside = self.ground.outside.clone();
                 leader.faults.on(at, move || outside.mood(server, mood, super::mishap::SPELL));
             }
-            Kind::Pods(harm) => leader.faults.before(at, actor.harm(harm)),
-            Kind::Writer(edit) => leader.faults.before(at, actor.write(edit)),
-            Kind::Person(deed) => leader.faults.before(at, actor.act(deed)),
+            Kind::Pods(harm) => leader.faults.before(at, self.while_armed(actor.harm(harm))),
+            Kind::Writer(edit) => leader.faults.before(at, self.while_armed(actor.write(edit))),
+            Kind::Person(deed) => leader.faults.before(at, self.while_armed(actor.act(deed))),
+        }
+    }
+
+    /// Somebody's act, unless it comes too late.
+    fn while_armed<F>(&self, act: F) -> impl Future<Output = ()> + Send + use<F>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let armed = self.armed.clone();
+        async move {
+            if armed.load(Ordering::Relaxed) {
+                act.await;
+            }
         }
     }
 
@@ -323,15 +342,17 @@ impl Stage {
     }
 
     /// One more rollout, which must work whatever happened before.
-    async fn prove(&mut self, reference: Option<&Run>, run: &mut Run) {
+    async fn prove(&mut self, reference: Option<&Run>, late: Duration, run: &mut Run) {
         let begin = self.now();
+        self.armed.store(false, Ordering::Relaxed);
         // An adoption is quicker than a rollout; the bound is the rollout's.
-        let usual = |reference: &Run| reference.proof_took.max(INTERVAL * 6) + INTERVAL * SLACK;
+        let usual = |reference: &Run| reference.proof_took.max(INTERVAL * 6) + INTERVAL * SLACK + late;
         let allowed = reference.map_or(PATIENCE, usual);
         self.limit = begin + allowed;
         self.ground.crowd.every(Duration::from_millis(500));
         self.ground.outside.answer("/rollback", 403);
-        let gone = self.ground.board.read().canary().is_none();
+        let refused = oracle::rests_at(&self.ground.board.read(), End::Refused);
+        let gone = refused || self.ground.board.read().canary().is_none();
         let end = if gone {
             let tag = self.ground.board.read().tag("podinfo").to_owned();
             // A route that was left behind belongs to the person, who gives it up; no user is promised anything then.
@@ -362,7 +383,9 @@ impl Stage {
     fn verdicts(&self, strikes: &[(Mishap, Timestamp)], run: &mut Run) {
         let violations = self.ground.lookout.timed_violations().into_iter();
         run.failures.extend(
-            violations.filter(|(time, _)| !within(strikes, *time, Kind::surprises)).map(|(_, violation)| violation),
+            violations
+                .filter(|(time, _)| !within(strikes, *time, Duration::ZERO, Kind::surprises))
+                .map(|(_, violation)| violation),
         );
         run.failures.append(&mut self.ground.board.read().breaches);
         for faults in self.ways() {
@@ -370,7 +393,10 @@ impl Stage {
         }
         run.asked = self.ground.crowd.asked();
         let ours = self.ground.crowd.bad().into_iter();
-        let ours: Vec<_> = ours.filter(|(time, _)| !within(strikes, *time, Kind::hurts_users)).collect();
+        // What another fault keeps the operator from repairing stays broken for as long as that fault lasts.
+        let others: Duration = strikes.iter().map(|(mishap, _)| mishap.kind.lasts()).sum();
+        let others = if strikes.len() > 1 { others } else { Duration::ZERO };
+        let ours: Vec<_> = ours.filter(|(time, _)| !within(strikes, *time, others, Kind::hurts_users)).collect();
         if let Some((time, first)) = ours.first() {
             let begin = self.ground.board.read().seconds(*time);
             run.failures.push(format!("{} bad answers, the first at {begin:.1} s: {first}", ours.len()));

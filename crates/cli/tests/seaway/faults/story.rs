@@ -60,6 +60,9 @@ pub enum End {
     Left,
     /// A primary that cannot come up is waited for.
     Adopting,
+    /// The Canary is refused, and its condition says what the person has to do first: a route that a deletion left to
+    /// them is theirs.
+    Refused,
 }
 
 /// The version every story starts from.
@@ -112,7 +115,7 @@ pub static STORIES: [Story; 12] = [
         canary: plain,
         steps: &[Step::CrashingPrimary(NEW)],
         end: End::Failed(OLD),
-        unfit: false,
+        unfit: true,
     },
     Story {
         name: "manual_rollback",
