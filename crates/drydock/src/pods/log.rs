@@ -68,6 +68,12 @@ impl Ring {
     }
 }
 
+/// As much of a line as is kept, in whole characters.
+fn beginning(line: &str) -> &str {
+    let end = (0..=LONGEST_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
+    end.and_then(|end| line.get(..end)).unwrap_or_default()
+}
+
 impl Shared {
     fn ring(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,8 +89,7 @@ impl Log {
                 return;
             }
             for line in text.lines() {
-                let end = line.floor_char_boundary(LONGEST_LINE);
-                ring.push(Line { at, text: line.get(..end).unwrap_or_default().into() });
+                ring.push(Line { at, text: beginning(line).into() });
             }
         }
         self.0.changed.send_replace(());

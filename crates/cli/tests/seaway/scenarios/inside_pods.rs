@@ -50,7 +50,7 @@ async fn execute(api: SocketAddr, pod: &str, words: &[&str]) -> (String, String)
             1 | 2 => output.push_str(std::str::from_utf8(content).unwrap()),
             _ => {
                 let status: Value = serde_json::from_slice(content).unwrap();
-                code = status["details"]["causes"][0]["message"].as_str().unwrap_or("0").to_owned();
+                status["details"]["causes"][0]["message"].as_str().unwrap_or("0").clone_into(&mut code);
             }
         }
     }

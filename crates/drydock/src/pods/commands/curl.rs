@@ -198,7 +198,9 @@ impl Options {
         if (self.include || self.head) && !refused && !self.discard {
             let mut text = format!("{:?} {}\r\n", head.version, head.status);
             for (name, value) in &head.headers {
-                text.push_str(&format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes())));
+                for part in [name.as_str(), ": ", &String::from_utf8_lossy(value.as_bytes()), "\r\n"] {
+                    text.push_str(part);
+                }
             }
             console.print(text + "\r\n").await;
         }

@@ -56,8 +56,9 @@ impl SmallImage {
                     0
                 }
                 "env" | "printenv" if args.is_empty() => {
-                    let lines: String = self.environment().map(|(name, value)| format!("{name}={value}\n")).collect();
-                    console.print(lines).await;
+                    for (name, value) in self.environment() {
+                        console.print(format!("{name}={value}\n")).await;
+                    }
                     0
                 }
                 "sleep" => self.sleep(args, console).await,
@@ -117,13 +118,12 @@ impl SmallImage {
             if step.words.first().is_some_and(|word| word == "exit") {
                 return step.words.get(1).map_or(code, |word| word.parse().unwrap_or(MISUSED) & 0xFF);
             }
-            code = match self.command(&step.words, console).await {
-                Some(code) => code,
-                None => {
-                    let name = step.words.first().map_or("", String::as_str);
-                    console.complain(format!("sh: {name}: not found\n")).await;
-                    NOT_FOUND
-                }
+            code = if let Some(code) = self.command(&step.words, console).await {
+                code
+            } else {
+                let name = step.words.first().map_or("", String::as_str);
+                console.complain(format!("sh: {name}: not found\n")).await;
+                NOT_FOUND
             };
         }
         code

@@ -50,12 +50,11 @@ pub(super) fn parse(script: &str, variable: impl Fn(&str) -> String) -> Result<V
         };
         if let Some(joint) = joint {
             step.words.extend(word.take());
-            let complete = !step.words.is_empty();
-            if !complete && (letter != '\n' || step.joint != Joint::Then) && !(letter == '\n' && !steps.is_empty()) {
-                return Err(format!("syntax error: unexpected {letter:?}"));
-            }
-            if complete {
-                steps.push(std::mem::replace(&mut step, Step { joint, words: Vec::new() }));
+            match (step.words.is_empty(), letter) {
+                (false, _) => steps.push(std::mem::replace(&mut step, Step { joint, words: Vec::new() })),
+                // A line without a command; also after `&&`, which goes on with the next one.
+                (true, '\n') => {}
+                (true, _) => return Err(format!("syntax error: unexpected {letter:?}")),
             }
             continue;
         }
