@@ -40,7 +40,7 @@ pub(crate) fn lens(id: &str) -> Option<&'static Lens> {
 impl Lens {
     /// What a client sent, as it is stored.
     pub(crate) fn store(&self, object: &mut Value) {
-        rename(object, self.names.iter().copied());
+        rename(object, |name| self.names.iter().find(|(here, _)| *here == name).map(|(_, there)| *there));
         if let Value::Object(members) = object {
             members.insert("apiVersion".into(), self.api_version.into());
         }
@@ -48,7 +48,7 @@ impl Lens {
 
     /// A stored object as a client sees it. Its version is the view's business.
     pub(crate) fn show(&self, object: &mut Value) {
-        rename(object, self.names.iter().map(|(here, there)| (*there, *here)));
+        rename(object, |name| self.names.iter().find(|(_, there)| *there == name).map(|(here, _)| *here));
     }
 
     /// A path of a field selector, as a client writes it.
@@ -62,11 +62,11 @@ impl Lens {
     }
 }
 
-fn rename<'a>(object: &mut Value, names: impl Iterator<Item = (&'a str, &'a str)> + Clone) {
+fn rename(object: &mut Value, new_name: impl Fn(&str) -> Option<&'static str>) {
     let Value::Object(members) = object else { return };
-    let renamed = std::mem::take(members).into_iter().map(|(key, value)| {
-        let new = names.clone().find(|(from, _)| *from == key).map(|(_, to)| to.to_owned());
-        (new.unwrap_or(key), value)
+    let renamed = std::mem::take(members).into_iter().map(|(key, value)| match new_name(&key) {
+        Some(name) => (name.to_owned(), value),
+        None => (key, value),
     });
     *members = renamed.collect::<Map<_, _>>();
 }

@@ -20,17 +20,17 @@ pub(crate) fn encode(document: &Value) -> Vec<u8> {
     let mut info = Message::default();
     info.text(1, meta::text(document, "/info/title"));
     info.text(2, meta::text(document, "/info/version"));
-    message.message(2, info);
+    message.message(2, &info);
     let mut paths = Message::default();
     for (name, item) in members(document.get("paths")) {
-        paths.message(2, named(name, path_item(item)));
+        paths.message(2, &named(name, &path_item(item)));
     }
-    message.message(8, paths);
+    message.message(8, &paths);
     let mut definitions = Message::default();
     for (name, definition) in members(document.get("definitions")) {
-        definitions.message(1, named(name, schema(definition)));
+        definitions.message(1, &named(name, &schema(definition)));
     }
-    message.message(9, definitions);
+    message.message(9, &definitions);
     message.0
 }
 
@@ -38,11 +38,11 @@ fn path_item(item: &Value) -> Message {
     let mut message = Message::default();
     for (number, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (8, "patch")] {
         if let Some(found) = item.get(method) {
-            message.message(number, operation(found));
+            message.message(number, &operation(found));
         }
     }
     for found in items(item.get("parameters")) {
-        message.message(9, parameter(found));
+        message.message(9, &parameter(found));
     }
     message
 }
@@ -53,7 +53,7 @@ fn operation(operation: &Value) -> Message {
         message.text(7, language);
     }
     for found in items(operation.get("parameters")) {
-        message.message(8, parameter(found));
+        message.message(8, &parameter(found));
     }
     message.extensions(13, operation);
     message
@@ -66,8 +66,8 @@ fn parameter(parameter: &Value) -> Message {
     own.text(2, meta::text(parameter, "/in"));
     own.text(4, meta::text(parameter, "/name"));
     own.text(if of_query { 6 } else { 5 }, meta::text(parameter, "/type"));
-    let not_a_body = Message::around(if of_query { 3 } else { 4 }, own);
-    Message::around(1, Message::around(2, not_a_body))
+    let not_a_body = Message::around(if of_query { 3 } else { 4 }, &own);
+    Message::around(1, &Message::around(2, &not_a_body))
 }
 
 fn schema(schema: &Value) -> Message {
@@ -78,43 +78,43 @@ fn schema(schema: &Value) -> Message {
         }
     }
     if let Some(default) = schema.get("default") {
-        message.message(5, any(default));
+        message.message(5, &any(default));
     }
     for name in meta::strings(schema.get("required")) {
         message.text(19, name);
     }
     for value in items(schema.get("enum")) {
-        message.message(20, any(value));
+        message.message(20, &any(value));
     }
     match schema.get("additionalProperties") {
-        Some(inner @ Value::Object(_)) => message.message(21, Message::around(1, self::schema(inner))),
+        Some(inner @ Value::Object(_)) => message.message(21, &Message::around(1, &self::schema(inner))),
         Some(Value::Bool(true)) => {
             let mut allowed = Message::default();
             allowed.flag(2, Some(&Value::Bool(true)));
-            message.message(21, allowed);
+            message.message(21, &allowed);
         }
         _ => {}
     }
     if let Some(kind) = schema.get("type").and_then(Value::as_str) {
         let mut kinds = Message::default();
         kinds.text(1, kind);
-        message.message(22, kinds);
+        message.message(22, &kinds);
     }
     if let Some(inner) = schema.get("items").filter(|inner| inner.is_object()) {
-        message.message(23, Message::around(1, self::schema(inner)));
+        message.message(23, &Message::around(1, &self::schema(inner)));
     }
     if let Some(properties) = schema.get("properties") {
         let mut all = Message::default();
         for (name, property) in members(Some(properties)) {
-            all.message(1, named(name, self::schema(property)));
+            all.message(1, &named(name, &self::schema(property)));
         }
-        message.message(25, all);
+        message.message(25, &all);
     }
     message.extensions(31, schema);
     message
 }
 
-fn named(name: &str, value: Message) -> Message {
+fn named(name: &str, value: &Message) -> Message {
     let mut message = Message::default();
     message.text(1, name);
     message.message(2, value);
@@ -143,7 +143,7 @@ struct Message(Vec<u8>);
 
 impl Message {
     /// A message with nothing but another one in it.
-    fn around(number: u64, inner: Self) -> Self {
+    fn around(number: u64, inner: &Self) -> Self {
         let mut message = Self::default();
         message.message(number, inner);
         message
@@ -153,7 +153,7 @@ impl Message {
         self.bytes(number, text.as_bytes());
     }
 
-    fn message(&mut self, number: u64, inner: Self) {
+    fn message(&mut self, number: u64, inner: &Self) {
         self.bytes(number, &inner.0);
     }
 
@@ -166,7 +166,7 @@ impl Message {
 
     fn extensions(&mut self, number: u64, of: &Value) {
         for (name, value) in members(Some(of)).filter(|(name, _)| name.starts_with("x-")) {
-            self.message(number, named(name, any(value)));
+            self.message(number, &named(name, &any(value)));
         }
     }
 
@@ -197,8 +197,8 @@ mod tests {
             "swagger": "2.0",
             "definitions": {"a": {"type": "object", "required": ["b"], "x-y": [1]}},
         });
-        let mut expected = b"\x0a\x032.0\x12\x04\x0a\x00\x12\x00\x42\x00\x4a\x23\x0a\x21\x0a\x01a\x12\x1c".to_vec();
-        expected.extend(b"\x9a\x01\x01b\xb2\x01\x08\x0a\x06object\xfa\x01\x0a\x0a\x03x-y\x12\x05\x12\x03[1]");
+        let mut expected = b"\x0a\x032.0\x12\x04\x0a\x00\x12\x00\x42\x00\x4a\x25\x0a\x23\x0a\x01a\x12\x1e".to_vec();
+        expected.extend(b"\x9a\x01\x01b\xb2\x01\x08\x0a\x06object\xfa\x01\x0c\x0a\x03x-y\x12\x05\x12\x03[1]");
         let written = encode(&document);
         assert_eq!(String::from_utf8_lossy(&written), String::from_utf8_lossy(&expected));
     }

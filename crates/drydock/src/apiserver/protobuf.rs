@@ -140,7 +140,8 @@ fn message(name: &str, bytes: &[u8], object: &mut Map<String, Value>, depth: usi
             }
             (kind, wire) => {
                 let value = value(kind, wire, depth)?;
-                if !value.is_null() && !(field.omit && is_zero(&value)) {
+                let left_out = value.is_null() || field.omit && is_zero(&value);
+                if !left_out {
                     object.insert(field.name.clone(), value);
                 }
                 Ok(())

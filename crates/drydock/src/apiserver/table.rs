@@ -28,7 +28,8 @@ pub(crate) fn table(served: &Served, items: &[&Value], metadata: &Value, now: Ti
         std::iter::once(json!(meta::name(item))).chain(rest).collect()
     };
     let cells: Vec<_> = items.iter().map(row).collect();
-    assemble(name.chain(declared.iter().map(shown)).collect(), &cells, items, metadata)
+    let definitions: Vec<_> = name.chain(declared.iter().map(shown)).collect();
+    assemble(&definitions, &cells, items, metadata)
 }
 
 /// Anything as a Table with columns of this server.
@@ -36,10 +37,11 @@ pub(crate) fn printed(columns: &[Column], items: &[&Value], metadata: &Value, no
     let shown = |column: &Column| define(column.name, column.kind, column.format, "", u64::from(column.priority));
     let row = |item: &&Value| columns.iter().map(|column| (column.cell)(item, now)).collect();
     let cells: Vec<_> = items.iter().map(row).collect();
-    assemble(columns.iter().map(shown).collect(), &cells, items, metadata)
+    let definitions: Vec<_> = columns.iter().map(shown).collect();
+    assemble(&definitions, &cells, items, metadata)
 }
 
-fn assemble(definitions: Vec<Value>, cells: &[Vec<Value>], items: &[&Value], metadata: &Value) -> Value {
+fn assemble(definitions: &[Value], cells: &[Vec<Value>], items: &[&Value], metadata: &Value) -> Value {
     let rows: Vec<_> =
         cells.iter().zip(items).map(|(cells, item)| json!({"cells": cells, "object": partial(item)})).collect();
     json!({

@@ -133,7 +133,7 @@ impl Server {
         let resource = &call.served.resource;
         let warnings = shape(call, &mut new)?;
         check_identity(call, live, &new)?;
-        let managed = self.managed_before(call, live, &new);
+        let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
         (resource.behaviour.prepare_update)(&mut new, live);
@@ -157,19 +157,6 @@ impl Server {
             return Ok(Written { object: Arc::new(new), warnings });
         }
         Ok(Written { object: self.put(state, call.author(), id, new), warnings })
-    }
-
-    /// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
-    /// another; what is no list of owners, or comes through a sub-resource, is not listened to.
-    fn managed_before(&self, call: &Call, live: &Value, new: &Value) -> Managed {
-        let said =
-            new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
-        match said.map(Vec::as_slice) {
-            None => Managed::of(live),
-            Some([]) => Managed::default(),
-            Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
-            Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
-        }
     }
 
     /// Records who owns what after a write.
@@ -239,6 +226,18 @@ impl Server {
             }
         }
         Ok(key.name)
+    }
+}
+
+/// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
+/// another; what is no list of owners, or comes through a sub-resource, is not listened to.
+fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
+    let said = new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
+    match said.map(Vec::as_slice) {
+        None => Managed::of(live),
+        Some([]) => Managed::default(),
+        Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
+        Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
     }
 }
 

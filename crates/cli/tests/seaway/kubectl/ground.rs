@@ -13,10 +13,11 @@ use super::story::Story;
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The path of a kubectl: one that is built from the published modules, or the one on this machine.
+/// The path of a kubectl: one that is built from the published modules, or the one on this machine if it is as old. What
+/// kubectl prints changes from one minor version to the next.
 pub fn kubectl() -> Result<PathBuf, String> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kubectl/build");
-    let built = Command::new(&build).stdin(Stdio::null()).output();
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kubectl");
+    let built = Command::new(tool.join("build")).stdin(Stdio::null()).output();
     let why = match built {
         Ok(output) if output.status.success() => {
             return Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
@@ -26,7 +27,17 @@ pub fn kubectl() -> Result<PathBuf, String> {
     };
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|folder| folder.join("kubectl")).find(|path| path.is_file());
-    found.ok_or_else(|| format!("there is no kubectl, and none can be built: {why}"))
+    let found = found.ok_or_else(|| format!("there is no kubectl, and none can be built: {why}"))?;
+    let said = Command::new(&found).args(["version", "--client", "-o", "json"]).output();
+    let said = said.map_err(|error| error.to_string())?;
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).map_err(|error| error.to_string())?;
+    let minor = said["clientVersion"]["minor"].as_str().unwrap_or_default().trim_end_matches('+');
+    let modules = fs::read_to_string(tool.join("go.mod")).unwrap();
+    let wanted = modules.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubectl v0.")?.split('.').next());
+    if wanted == Some(minor) {
+        return Ok(found);
+    }
+    Err(format!("kubectl on the PATH is 1.{minor}, 1.{} is needed and cannot be built: {why}", wanted.unwrap_or("?")))
 }
 
 /// A server, and how to reach it.

@@ -167,7 +167,9 @@ fn difference(one: &[String], other: &[String]) -> String {
             (false, true) => ('-', &one[at]),
             (false, false) => ('+', &other[place]),
         };
-        text.push_str(&format!("{sign}{line}\n"));
+        text.push(sign);
+        text.push_str(line);
+        text.push('\n');
         at += usize::from(same || gone);
         place += usize::from(same || !gone);
     }
