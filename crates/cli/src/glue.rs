@@ -4,12 +4,13 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use seaway_adapters::http::{Dial, Stream};
 use seaway_drydock::names::Names;
 use seaway_drydock::pods::{Console, PodContext, Program};
@@ -21,16 +22,38 @@ use crate::loadtester::{self, Journal, Toolbox};
 pub const LOADTESTER_IMAGE: &str = "flagger-loadtester";
 
 /// The cluster's time, for the operator.
-#[derive(Clone, Copy, Debug)]
-pub struct ClusterClock(pub seaway_drydock::Clock);
+#[derive(Clone, Debug)]
+pub struct ClusterClock {
+    clock: seaway_drydock::Clock,
+    /// Seconds by which the date shown is ahead; time passes as it does.
+    ahead: Arc<AtomicI64>,
+}
+
+impl ClusterClock {
+    /// A clock that agrees with the cluster's.
+    pub fn new(clock: seaway_drydock::Clock) -> Self {
+        Self::shifted(clock, Arc::default())
+    }
+
+    /// A clock whose date is `ahead` of the cluster's by so many seconds, as if somebody had set it; whoever holds the
+    /// handle may set it again at any time.
+    pub fn shifted(clock: seaway_drydock::Clock, ahead: Arc<AtomicI64>) -> Self {
+        Self { clock, ahead }
+    }
+}
 
 impl seaway_operator::Clock for ClusterClock {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        let ahead = SignedDuration::from_secs(self.ahead.load(Ordering::Relaxed));
+        self.clock.now().checked_add(ahead).unwrap_or(Timestamp::MAX)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::try_from(self.clock.now().duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let clock = self.0;
+        let clock = self.clock;
         Box::pin(async move { clock.sleep(duration).await })
     }
 }

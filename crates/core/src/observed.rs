@@ -30,6 +30,9 @@ pub struct Observed {
     pub target_equals_primary: bool,
     /// What is stored of the primary from before it became, or began to become, the revision that the status names.
     pub previous: Previous,
+    /// Since when the status stands where it does, by the clock of this round; `None`: since when it says. A process that
+    /// saw it move knows how long ago that was, whatever the clock has been set to since.
+    pub standing_since: Option<Timestamp>,
     /// When the target was last put to sleep at rest, as far as this process knows. Somebody who wakes it again and again
     /// is not fought at every turn.
     pub slept: Option<Timestamp>,

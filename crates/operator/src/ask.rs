@@ -5,8 +5,8 @@
 //! key; dropping its handle stops it. What an answer means is decided by the rules.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::Timestamp;
 use seaway_adapters::hooks;
 use seaway_adapters::http::Http;
 use seaway_adapters::metrics::Inquiry;
@@ -55,7 +55,7 @@ enum Errand {
 }
 
 impl Asker {
-    /// Starts `question` unless it is under way or answered.
+    /// Starts `question` unless it is under way or answered. `now` is passed time.
     pub(crate) fn ask(
         &self,
         canary: &Canary,
@@ -63,7 +63,7 @@ impl Asker {
         question: &Question,
         world: &dyn World,
         memory: &mut Memory,
-        now: Timestamp,
+        now: Duration,
     ) {
         let key = &question.key;
         if memory.asked.contains_key(key) || memory.answers.contains_key(key) {

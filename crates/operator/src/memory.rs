@@ -2,6 +2,9 @@
 //!
 //! Nothing here is needed to be safe: all of it is lost in a restart, and the next process derives what it needs from
 //! the status and the world. It saves asking twice, saying twice and hurrying where something keeps failing.
+//!
+//! Times are kept as passed time and handed out as dates of the round that asks, so that nobody who sets the clock makes a
+//! wait longer or shorter. Only what an earlier process has written is read as a date, once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,11 +17,13 @@ use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
 use seaway_core::plan::{Plan, Settings};
 use seaway_core::question::{Answer, QuestionKey, Subject};
+use seaway_core::rollout::step;
 use seaway_core::status::ROLLING_BACK;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::ask::Answered;
+use crate::clock::Moment;
 use crate::key::CanaryKey;
 
 /// Texts said that are remembered per canary, by hash: thousands of canaries must not cost megabytes of texts.
@@ -43,7 +48,7 @@ pub(crate) struct Memory {
     /// Questions asked so far.
     asks: u64,
     /// When the first question of the present tick was asked.
-    pub(crate) tick_began: Option<Timestamp>,
+    pub(crate) tick_began: Option<Duration>,
     /// Failed rounds in a row.
     pub(crate) failures: u32,
     /// Rounds in a row that wrote something.
@@ -51,9 +56,12 @@ pub(crate) struct Memory {
     /// What a failing round complained about last.
     pub(crate) complaint: Option<String>,
     /// The route's generation that the data plane has taken up, and since when.
-    settled: Option<(i64, Timestamp)>,
+    settled: Option<(i64, Duration)>,
     /// When the target was last scaled to zero at rest.
-    pub(crate) slept: Option<Timestamp>,
+    pub(crate) slept: Option<Duration>,
+    standing: Option<Standing>,
+    /// Workloads that are short of pods, by name: what the cluster calls the outage, and when it was first seen.
+    outages: BTreeMap<String, (String, Duration)>,
     copies: Copies,
     said: VecDeque<u64>,
 }
@@ -65,6 +73,16 @@ type Judged = Result<Arc<Plan>, Vec<FieldError>>;
 pub(crate) struct Asking {
     number: u64,
     _task: AbortOnDropHandle<()>,
+}
+
+/// Where a status stands, and since when.
+struct Standing {
+    /// Step and revision.
+    position: (String, String),
+    /// When this process saw it first.
+    seen: Duration,
+    /// How old it was then.
+    age: Duration,
 }
 
 /// Primary copies of configs as they were written last: what the next store of the primary would otherwise read back.
@@ -134,13 +152,43 @@ impl Memory {
     }
 
     /// Since when the route is settled, given what a router reads now.
-    pub(crate) fn settled_since(&mut self, settled: bool, generation: i64, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn settled_since(&mut self, settled: bool, generation: i64, now: Moment) -> Option<Timestamp> {
         self.settled = match self.settled {
             _ if !settled => None,
             Some((known, since)) if known == generation => Some((known, since)),
-            _ => Some((generation, now)),
+            _ => Some((generation, now.elapsed)),
         };
-        self.settled.map(|(_, since)| since)
+        self.settled.map(|(_, since)| now.date_of(since))
+    }
+
+    /// Since when `status` stands where it does. The date in it is read when it is first seen, which for our own writes is
+    /// the moment of writing; from then on only passed time counts.
+    pub(crate) fn standing_since(&mut self, status: &CanaryStatus, now: Moment) -> Option<Timestamp> {
+        let date = status.last_transition_time?;
+        let position = (step(status), status.last_applied_spec.clone());
+        let standing = match self.standing.take() {
+            Some(standing) if standing.position == position => standing,
+            _ => Standing { position, seen: now.elapsed, age: now.age_of(date) },
+        };
+        let since = now.date_of(standing.seen).checked_sub(standing.age).unwrap_or(Timestamp::MIN);
+        self.standing = Some(standing);
+        Some(since)
+    }
+
+    /// Since when `workload` is short of pods, as far as this process knows. `outage` is what the cluster calls it.
+    pub(crate) fn short_since(&mut self, workload: &str, outage: Option<&str>, now: Moment) -> Option<Timestamp> {
+        let Some(outage) = outage else {
+            self.outages.remove(workload);
+            return None;
+        };
+        let since = match self.outages.get(workload) {
+            Some((known, since)) if known == outage => *since,
+            _ => {
+                self.outages.insert(workload.to_owned(), (outage.to_owned(), now.elapsed));
+                now.elapsed
+            }
+        };
+        Some(now.date_of(since))
     }
 
     /// Whether `once` is said for the first time; from now on it is not. The one heard longest ago is forgotten first.
@@ -240,6 +288,10 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
+    fn moment(second: u32) -> Moment {
+        Moment { date: at(second.into()), elapsed: Duration::from_secs(second.into()) }
+    }
+
     fn question(step: &str, tick: u64) -> QuestionKey {
         QuestionKey { revision: "r".into(), step: step.into(), tick, subject: Subject::Hook(0) }
     }
@@ -247,12 +299,49 @@ mod tests {
     #[test]
     fn a_route_is_settled_since_its_generation_was_first_seen_settled() {
         let mut memory = Memory::default();
-        assert_eq!(memory.settled_since(false, 1, at(1)), None);
-        assert_eq!(memory.settled_since(true, 1, at(2)), Some(at(2)));
-        assert_eq!(memory.settled_since(true, 1, at(3)), Some(at(2)));
-        assert_eq!(memory.settled_since(true, 2, at(4)), Some(at(4)), "a new generation settles anew");
-        assert_eq!(memory.settled_since(false, 2, at(5)), None);
-        assert_eq!(memory.settled_since(true, 2, at(6)), Some(at(6)));
+        assert_eq!(memory.settled_since(false, 1, moment(1)), None);
+        assert_eq!(memory.settled_since(true, 1, moment(2)), Some(at(2)));
+        assert_eq!(memory.settled_since(true, 1, moment(3)), Some(at(2)));
+        assert_eq!(memory.settled_since(true, 2, moment(4)), Some(at(4)), "a new generation settles anew");
+        assert_eq!(memory.settled_since(false, 2, moment(5)), None);
+        assert_eq!(memory.settled_since(true, 2, moment(6)), Some(at(6)));
+    }
+
+    #[test]
+    fn setting_the_clock_changes_no_wait() {
+        let mut memory = Memory::default();
+        let status = CanaryStatus { last_transition_time: Some(at(100)), ..CanaryStatus::default() };
+        let ages = |memory: &mut Memory, now: Moment| {
+            let since = [
+                memory.standing_since(&status, now),
+                memory.settled_since(true, 1, now),
+                memory.short_since("podinfo", Some("then"), now),
+            ];
+            since.map(|since| now.date.duration_since(since.unwrap()).as_secs())
+        };
+        assert_eq!(ages(&mut memory, moment(130)), [30, 0, 0], "what an earlier process wrote is read as a date");
+        for (date, passed) in [(140, 140), (3600 + 150, 150), (160, 160), (-3600 + 170, 170)] {
+            let now = Moment { date: at(date), elapsed: Duration::from_secs(passed) };
+            let waited = i64::try_from(passed).unwrap() - 130;
+            assert_eq!(ages(&mut memory, now), [30 + waited, waited, waited], "at {date}");
+        }
+    }
+
+    #[test]
+    fn a_date_to_come_counts_as_now() {
+        let status = CanaryStatus { last_transition_time: Some(at(3700)), ..CanaryStatus::default() };
+        assert_eq!(Memory::default().standing_since(&status, moment(100)), Some(at(100)));
+    }
+
+    #[test]
+    fn each_outage_of_each_workload_is_measured_by_itself() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.short_since("a", Some("first"), moment(1)), Some(at(1)));
+        assert_eq!(memory.short_since("b", Some("first"), moment(2)), Some(at(2)));
+        assert_eq!(memory.short_since("a", Some("second"), moment(3)), Some(at(3)));
+        assert_eq!(memory.short_since("a", None, moment(4)), None);
+        assert_eq!(memory.short_since("a", Some("second"), moment(5)), Some(at(5)));
+        assert_eq!(memory.short_since("b", Some("first"), moment(6)), Some(at(2)));
     }
 
     #[tokio::test]

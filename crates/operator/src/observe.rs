@@ -3,7 +3,6 @@
 //! Puts together what the adapters read; has no opinion of its own. What cannot be seen is said as a problem in words
 //! for people, never guessed.
 
-use jiff::Timestamp;
 use seaway_adapters::kinds::DEPLOYMENT;
 use seaway_adapters::refusal::Refusal;
 use seaway_adapters::routers::{Router, Subject};
@@ -19,6 +18,7 @@ use seaway_core::revision::applied;
 use seaway_core::status::ROLLING_BACK;
 use serde_json::Value;
 
+use crate::clock::{Moment, later};
 use crate::memory::Memory;
 
 /// What a round looks at.
@@ -45,19 +45,23 @@ pub(crate) struct Sight {
 
 impl Scene<'_> {
     /// The world now.
-    pub(crate) fn observe(&self, memory: &mut Memory, now: Timestamp) -> Sight {
+    pub(crate) fn observe(&self, memory: &mut Memory, now: Moment) -> Sight {
         let plan = self.plan;
         let target = self.world.get(DEPLOYMENT, &plan.namespace, &plan.target);
         let primary = self.world.get(DEPLOYMENT, &plan.namespace, &plan.primary);
-        let workload =
-            |object: &Value, threshold: u8| deployment::observe(object, i64::from(threshold), plan.deadline, now);
+        let mut workload = |object: Option<&Value>, name: &str, threshold: u8| {
+            let since = memory.short_since(name, object.and_then(deployment::unavailable), now);
+            let until = since.map(|since| later(since, plan.deadline));
+            object.map(|object| deployment::observe(object, i64::from(threshold), until, now.date))
+        };
         let mut observed = Observed {
             deleting: self.canary.is_being_deleted(),
             finalizer: self.canary.has_finalizer(),
-            target: target.as_deref().map(|object| workload(object, plan.canary_ready_threshold)),
-            primary: primary.as_deref().map(|object| workload(object, plan.primary_ready_threshold)),
+            target: workload(target.as_deref(), &plan.target, plan.canary_ready_threshold),
+            primary: workload(primary.as_deref(), &plan.primary, plan.primary_ready_threshold),
             previous: self.previous(),
-            slept: memory.slept,
+            standing_since: memory.standing_since(&self.canary.status_or_default(), now),
+            slept: memory.slept.map(|slept| now.date_of(slept)),
             answers: memory.answers.clone(),
             asked: memory.under_way(),
             ..Observed::default()

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
 use seaway_adapters::change::Kind;
 use seaway_adapters::http::Http;
@@ -29,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::announce::Announcer;
 use crate::ask::{Answered, Asker};
 use crate::cache::Cache;
-use crate::clock::{Clock, later, sleep_until};
+use crate::clock::{Clock, sleep_until};
 use crate::config::Config;
 use crate::events::Events;
 use crate::key::CanaryKey;
@@ -227,10 +226,10 @@ impl Operator {
         });
         let mut rounds = Rounds::new(reconciler.clone(), config.rounds.max(1));
         cache.listen();
-        let now = self.clock.now();
+        let now = self.clock.elapsed();
         cache.canaries().iter().for_each(|key| rounds.queue.wake(key, now));
         loop {
-            let next = rounds.start(self.clock.now());
+            let next = rounds.start(self.clock.elapsed());
             let timer = async {
                 match next {
                     Some(at) => sleep_until(&*self.clock, at).await,
@@ -242,13 +241,13 @@ impl Operator {
                 () = stop.cancelled() => break,
                 Some(finished) = rounds.running.join_next_with_id() => rounds.finished(finished),
                 keys = cache.woken() => {
-                    let at = later(self.clock.now(), GATHER);
+                    let at = self.clock.elapsed().saturating_add(GATHER);
                     for key in &keys {
                         rounds.queue.wake(key, at);
                     }
                 }
                 Some(answer) = answered.recv() => {
-                    rounds.queue.wake(&answer.canary, self.clock.now());
+                    rounds.queue.wake(&answer.canary, self.clock.elapsed());
                     memories.answered(answer);
                 }
                 () = timer => {}
@@ -268,7 +267,7 @@ impl Operator {
 struct Rounds {
     reconciler: Arc<Reconciler>,
     queue: Queue,
-    running: JoinSet<Option<Timestamp>>,
+    running: JoinSet<Option<Duration>>,
     keys: BTreeMap<Id, CanaryKey>,
     most: usize,
 }
@@ -279,7 +278,7 @@ impl Rounds {
     }
 
     /// Starts what is due, as far as there is room; returns when to look again, if time alone decides.
-    fn start(&mut self, now: Timestamp) -> Option<Timestamp> {
+    fn start(&mut self, now: Duration) -> Option<Duration> {
         while self.running.len() < self.most {
             let Some(key) = self.queue.start(now) else { return self.queue.next() };
             let (reconciler, owned) = (self.reconciler.clone(), key.clone());
@@ -291,7 +290,7 @@ impl Rounds {
     }
 
     /// A round ended, one way or another. A panic is a fault of ours, and only this canary's business.
-    fn finished(&mut self, finished: Result<(Id, Option<Timestamp>), JoinError>) {
+    fn finished(&mut self, finished: Result<(Id, Option<Duration>), JoinError>) {
         let (id, next) = match finished {
             Ok((id, next)) => (id, Ok(next)),
             Err(error) => (error.id(), Err(error)),

@@ -29,7 +29,7 @@ use crate::announce::Announcer;
 use crate::apply::{Hand, Trouble};
 use crate::ask::Asker;
 use crate::cache::{Cache, View};
-use crate::clock::{Clock, later};
+use crate::clock::{Clock, Moment};
 use crate::key::CanaryKey;
 use crate::memory::{Memories, Memory, lock};
 use crate::observe::{Scene, Sight};
@@ -65,12 +65,12 @@ struct Round<'a> {
     plan: &'a Plan,
     router: &'static dyn Router,
     memory: &'a Mutex<Memory>,
-    now: Timestamp,
+    now: Moment,
 }
 
 impl Reconciler {
-    /// One round of `key`; returns when the next one is due, `None` when only a change can bring it.
-    pub(crate) async fn round(&self, key: &CanaryKey) -> Option<Timestamp> {
+    /// One round of `key`; returns when (in passed time) the next one is due, `None` when only a change can bring it.
+    pub(crate) async fn round(&self, key: &CanaryKey) -> Option<Duration> {
         let view = self.cache.view(key);
         let Some(stored) = view.canary() else {
             self.forget(key);
@@ -89,11 +89,11 @@ impl Reconciler {
         let stay = lock(&memory).keep_copies(copied, &status, self.clock.elapsed());
         let next = self.after(key, &stored, result, writes, &memory);
         view.finish();
-        [next, stay.map(|stay| later(self.clock.now(), stay))].into_iter().flatten().min()
+        [next, stay.map(|stay| self.clock.elapsed().saturating_add(stay))].into_iter().flatten().min()
     }
 
     /// The round of `key` panicked: a fault of ours, contained to this canary. Returns when to try again.
-    pub(crate) fn panicked(&self, key: &CanaryKey, message: &str) -> Option<Timestamp> {
+    pub(crate) fn panicked(&self, key: &CanaryKey, message: &str) -> Option<Duration> {
         let view = self.cache.view(key);
         let stored = view.canary();
         view.finish();
@@ -109,7 +109,7 @@ impl Reconciler {
             self.announcer.warn(&stored, text, self.clock.now());
         }
         let pause = backoff(self.seed, key, memory.failures, Duration::from_secs(10), Duration::from_secs(600));
-        Some(later(self.clock.now(), pause))
+        Some(self.clock.elapsed().saturating_add(pause))
     }
 
     fn forget(&self, key: &CanaryKey) {
@@ -126,17 +126,17 @@ impl Reconciler {
         view: &View,
         hand: &mut Hand<'_>,
         memory: &Mutex<Memory>,
-    ) -> Result<Option<Timestamp>, Trouble> {
-        let now = self.clock.now();
+    ) -> Result<Option<Duration>, Trouble> {
+        let now = Moment::now(&*self.clock);
         let admitted = seaway_api::canary::parse(Value::clone(stored)).map_err(|error| vec![error]);
         let admitted = admitted.and_then(|canary| self.admit(canary, view, memory));
         let Admitted { canary, plan, router } = match admitted {
             Ok(admitted) => admitted,
             Err(errors) if is_being_deleted(stored) => match self.admit_for_deletion(stored) {
                 Some(admitted) => admitted,
-                None => return self.let_go(hand, stored, &errors, now).await,
+                None => return self.let_go(hand, stored, &errors, now.date).await,
             },
-            Err(errors) => return self.reject(hand, stored, &errors, now).await,
+            Err(errors) => return self.reject(hand, stored, &errors, now.date).await,
         };
         let status = canary.status_or_default();
         lock(memory).keep_only(&step(&status));
@@ -153,16 +153,16 @@ impl Reconciler {
             }
             let error = |foreign: &Foreign| FieldError::new(foreign.field, &foreign.refusal.text, "");
             let errors: Vec<FieldError> = foreign.iter().map(error).collect();
-            return self.reject(hand, stored, &errors, now).await;
+            return self.reject(hand, stored, &errors, now.date).await;
         }
-        let decision = decide(now, &plan, &status, &observed);
+        let decision = decide(now.date, &plan, &status, &observed);
         if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {
             return Err(self.refuse(key, &violation));
         }
         let round = Round { canary: &canary, plan: &plan, router, memory, now };
         let result = self.carry_out(&round, hand, &status, &decision).await;
         self.show(&round, &status, &decision, &observed);
-        result.map(|()| decision.wake)
+        result.map(|()| decision.wake.map(|wake| now.elapsed_at(wake)))
     }
 
     /// What is needed to serve a canary, or every reason why it cannot be served.
@@ -206,7 +206,7 @@ impl Reconciler {
         stored: &Value,
         errors: &[FieldError],
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Trouble> {
+    ) -> Result<Option<Duration>, Trouble> {
         let before = status_of(stored);
         let Some(after) = status::rejected(now, &before, errors) else { return Ok(None) };
         hand.store(&before, &after).await?;
@@ -221,7 +221,7 @@ impl Reconciler {
         stored: &Value,
         errors: &[FieldError],
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Trouble> {
+    ) -> Result<Option<Duration>, Trouble> {
         let writes = hand.writes;
         hand.finalizer(false).await?;
         // Without a phase nothing was ever done for it, so there is nothing to put back.
@@ -249,19 +249,27 @@ impl Reconciler {
         let intended = decision.status.as_ref();
         if let Some(after) = intended.filter(|_| !zoo::ACTS_BEFORE_ITS_INTENT) {
             hand.store(before, after).await?;
+            lock(round.memory).standing_since(after, round.now);
         }
         let mut result = Ok(());
         for effect in &decision.effects {
             result = match effect {
                 Effect::Ask(question) => {
-                    self.asker.ask(round.canary, round.plan, question, hand.view, &mut lock(round.memory), round.now);
+                    self.asker.ask(
+                        round.canary,
+                        round.plan,
+                        question,
+                        hand.view,
+                        &mut lock(round.memory),
+                        round.now.elapsed,
+                    );
                     Ok(())
                 }
                 effect => {
                     let writes = hand.writes;
                     let made = hand.make(effect, round.canary, round.router, &self.conventions).await;
                     if *effect == Effect::ScaleToZero && hand.writes > writes && before.phase.is_resting() {
-                        lock(round.memory).slept = Some(round.now);
+                        lock(round.memory).slept = Some(round.now.elapsed);
                     }
                     made
                 }
@@ -284,7 +292,7 @@ impl Reconciler {
     fn tell(&self, round: &Round<'_>, notices: &[Notice]) {
         for notice in notices {
             if lock(round.memory).says(&notice.once) {
-                self.announcer.tell(round.canary, round.plan, notice, round.now);
+                self.announcer.tell(round.canary, round.plan, notice, round.now.date);
             }
         }
     }
@@ -302,7 +310,7 @@ impl Reconciler {
             return;
         }
         if let Some(began) = lock(round.memory).tick_began.take() {
-            self.telemetry.analysed(round.canary, self.clock.now().duration_since(began).as_secs_f64());
+            self.telemetry.analysed(round.canary, self.clock.elapsed().saturating_sub(began).as_secs_f64());
         }
         let end = match after.phase {
             phase if phase == before.phase => None,
@@ -325,11 +333,11 @@ impl Reconciler {
         &self,
         key: &CanaryKey,
         stored: &Value,
-        result: Result<Option<Timestamp>, Trouble>,
+        result: Result<Option<Duration>, Trouble>,
         writes: u32,
         memory: &Mutex<Memory>,
-    ) -> Option<Timestamp> {
-        let now = self.clock.now();
+    ) -> Option<Duration> {
+        let now = self.clock.elapsed();
         let mut memory = lock(memory);
         let trouble = match result {
             Ok(wake) => {
@@ -345,7 +353,7 @@ impl Reconciler {
                     None | Some(0) => Duration::ZERO,
                     Some(more) => backoff(self.seed, key, more, Duration::from_secs(1), Duration::from_secs(60)),
                 };
-                return Some(later(now, pause));
+                return Some(now.saturating_add(pause));
             }
             Err(trouble) => trouble,
         };
@@ -367,10 +375,10 @@ impl Reconciler {
         let text = trouble.to_string();
         tracing::debug!(canary = %key, failures = memory.failures, error = text, "round ended early");
         if memory.failures >= patience && memory.complaint.as_ref() != Some(&text) {
-            self.announcer.warn(stored, &text, now);
+            self.announcer.warn(stored, &text, self.clock.now());
             memory.complaint = Some(text);
         }
-        Some(later(now, pause))
+        Some(now.saturating_add(pause))
     }
 }
 

@@ -2,16 +2,14 @@
 //!
 //! The [`Queue`] promises three things: a canary never has two rounds at once; a wake that comes while a round runs
 //! is not lost but leads to one more round; and a timer never fires before its time. It is plain data driven by the
-//! operator's loop: it knows no clock, starts no task and does not know what a round does.
+//! operator's loop: it knows no clock, starts no task and does not know what a round does. All its times are passed time
+//! (see `clock`), so that a clock that is set back stalls nobody and one that is set forward hurries nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use crate::zoo;
-use crate::clock::later;
 use crate::key::CanaryKey;
+use crate::zoo;
 
 /// Spread of timers: at most this part of the waiting time …
 const JITTER_PART: u32 = 20;
@@ -23,19 +21,19 @@ const JITTER_MOST: Duration = Duration::from_secs(1);
 pub(crate) struct Queue {
     slots: BTreeMap<CanaryKey, Slot>,
     /// Every slot that waits for a time, earliest first.
-    planned: BTreeSet<(Timestamp, CanaryKey)>,
+    planned: BTreeSet<(Duration, CanaryKey)>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     running: bool,
     /// The next round; while one runs, the one after it.
-    due: Option<Timestamp>,
+    due: Option<Duration>,
 }
 
 impl Queue {
     /// Asks for a round at `at`; an earlier one that is already planned stays.
-    pub(crate) fn wake(&mut self, key: &CanaryKey, at: Timestamp) {
+    pub(crate) fn wake(&mut self, key: &CanaryKey, at: Duration) {
         let slot = self.slots.entry(key.clone()).or_default();
         if slot.due.is_some_and(|due| due <= at) {
             return;
@@ -50,7 +48,7 @@ impl Queue {
     }
 
     /// The next canary whose time has come; its round counts as running until [`Queue::finish`].
-    pub(crate) fn start(&mut self, now: Timestamp) -> Option<CanaryKey> {
+    pub(crate) fn start(&mut self, now: Duration) -> Option<CanaryKey> {
         if self.planned.first().is_none_or(|(due, _)| *due > now) {
             return None;
         }
@@ -62,7 +60,7 @@ impl Queue {
     }
 
     /// The round of `key` is over; the next one is at `next`, or at a wake that came meanwhile, whichever is earlier.
-    pub(crate) fn finish(&mut self, key: &CanaryKey, next: Option<Timestamp>) {
+    pub(crate) fn finish(&mut self, key: &CanaryKey, next: Option<Duration>) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         slot.running = false;
         slot.due = [slot.due, next].into_iter().flatten().min();
@@ -78,17 +76,17 @@ impl Queue {
     }
 
     /// When the next round is due, if any is planned.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self) -> Option<Duration> {
         self.planned.first().map(|(due, _)| *due)
     }
 }
 
 /// Spreads timers so that canaries created together do not tick together for ever: `at`, or a little later. The same
 /// seed, canary and times give the same answer; the answer is never before `at`.
-pub(crate) fn spread(seed: u64, key: &CanaryKey, now: Timestamp, at: Timestamp) -> Timestamp {
-    let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-    let most = (wait / JITTER_PART).min(JITTER_MOST);
-    later(at, most.mul_f64(fraction(seed, key, at.as_millisecond().cast_unsigned())))
+pub(crate) fn spread(seed: u64, key: &CanaryKey, now: Duration, at: Duration) -> Duration {
+    let most = (at.saturating_sub(now) / JITTER_PART).min(JITTER_MOST);
+    let salt = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+    at.saturating_add(most.mul_f64(fraction(seed, key, salt)))
 }
 
 /// How long to wait after the `failures`th failure in a row: doubling from `first`, never more than `most`, with up to
@@ -116,8 +114,8 @@ fn mix(bits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
+    fn at(second: u64) -> Duration {
+        Duration::from_secs(second)
     }
 
     fn key(name: &str) -> CanaryKey {

@@ -4,7 +4,6 @@
 //! one hands its replicas on at a promotion. Annotations and labels that others put on a primary stay.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use seaway_api::Canary;
@@ -16,8 +15,8 @@ use super::{Conventions, Selector};
 use crate::change::Change;
 use crate::kinds::DEPLOYMENT;
 use crate::object::{self, CREATE_MANAGER, Patch, is_flux, list, number, owner_reference, segment, strings, text};
-use crate::zoo;
 use crate::refusal::Refusal;
+use crate::zoo;
 
 /// Fields of `spec` that a primary takes over besides the template.
 pub(super) const COPIED: [&str; 4] = ["progressDeadlineSeconds", "minReadySeconds", "revisionHistoryLimit", "strategy"];
@@ -26,13 +25,13 @@ pub(super) const COPIED: [&str; 4] = ["progressDeadlineSeconds", "minReadySecond
 const NOT_COPIED: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"];
 
 /// A Deployment, reduced to what the rules ask. `threshold` is the percentage of updated pods that must be available,
-/// `deadline` how long the workload may be unavailable.
-pub fn observe(deployment: &Value, threshold: i64, deadline: Duration, now: Timestamp) -> Workload {
+/// `until` the time at which one that is [`unavailable`] counts as failed.
+pub fn observe(deployment: &Value, threshold: i64, until: Option<Timestamp>, now: Timestamp) -> Workload {
     let id = deployment.pointer("/spec/template/metadata/annotations").and_then(|all| all.get(FLAGGER_ID));
     Workload {
         replicas: replicas(deployment),
         ready: count(deployment, "/status/readyReplicas"),
-        readiness: readiness(deployment, threshold, deadline, now),
+        readiness: readiness(deployment, threshold, until, now),
         id: id.and_then(Value::as_str).map(str::to_owned),
     }
 }
@@ -52,7 +51,7 @@ fn condition<'a>(deployment: &'a Value, type_: &str) -> Option<&'a Value> {
     list(deployment, "/status/conditions").iter().find(|condition| text(condition, "/type") == type_)
 }
 
-fn readiness(deployment: &Value, threshold: i64, deadline: Duration, now: Timestamp) -> Readiness {
+fn readiness(deployment: &Value, threshold: i64, until: Option<Timestamp>, now: Timestamp) -> Readiness {
     let generation = number(deployment, "/metadata/generation").unwrap_or_default();
     if number(deployment, "/status/observedGeneration").unwrap_or_default() < generation {
         let reason = "waiting for rollout to finish: observed deployment generation less than desired generation";
@@ -64,15 +63,19 @@ fn readiness(deployment: &Value, threshold: i64, deadline: Duration, now: Timest
         return Readiness::Failed { reason };
     }
     let Some(reason) = unfinished(deployment, threshold) else { return Readiness::Ready };
-    let unavailable_since = condition(deployment, "Available")
-        .filter(|_| progressing.is_some())
-        .filter(|available| text(available, "/status") == "False")
-        .filter(|available| text(available, "/reason") == "MinimumReplicasUnavailable")
-        .and_then(|available| text(available, "/lastUpdateTime").parse::<Timestamp>().ok());
-    match unavailable_since.and_then(|since| since.checked_add(deadline).ok()) {
-        Some(until) if until < now => Readiness::Failed { reason },
+    match until.filter(|_| unavailable(deployment).is_some()) {
+        Some(until) if until <= now => Readiness::Failed { reason },
         until => Readiness::Waiting { reason, until },
     }
+}
+
+/// Since when too few pods are available, as the cluster's own clock says; `None` while enough are. It tells one outage
+/// from the next. How long one lasts is for the caller to measure: the cluster's clock is not ours, and either may be set.
+pub fn unavailable(deployment: &Value) -> Option<&str> {
+    condition(deployment, "Progressing")?;
+    let available = condition(deployment, "Available")?;
+    let short = text(available, "/status") == "False" && text(available, "/reason") == "MinimumReplicasUnavailable";
+    short.then(|| text(available, "/lastUpdateTime"))
 }
 
 fn unfinished(deployment: &Value, threshold: i64) -> Option<String> {

@@ -93,7 +93,7 @@ impl Ground {
             ..Config::default()
         };
         let config = config.elect("seaway-demo", "kube-system", Duration::from_secs(60));
-        let clock = Arc::new(ClusterClock(self.cluster.clock()));
+        let clock = Arc::new(ClusterClock::new(self.cluster.clock()));
         let names = self.cluster.names().in_namespace(OPERATOR_NAMESPACE);
         let http = Http::through(Arc::new(ClusterDial(names)));
         let operator = Operator::new(config, self.cluster.client("seaway"), clock, http);

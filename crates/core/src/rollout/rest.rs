@@ -193,7 +193,7 @@ fn post_rollout(round: &Round<'_>, draft: &mut Draft) -> bool {
         return false;
     }
     let revision = digest(&round.applied());
-    let young = round.status.last_transition_time.is_some_and(|since| round.now < later(since, round.plan.interval));
+    let young = round.since.is_some_and(|since| round.now < later(since, round.plan.interval));
     let step = super::step(round.status);
     let begun = |key: &QuestionKey| key.step == step && key.revision == revision;
     let begun = round.seen.answers.keys().any(begun) || round.seen.asked.iter().any(begun);

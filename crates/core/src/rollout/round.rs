@@ -18,7 +18,9 @@ pub(super) struct Round<'a> {
     pub plan: &'a Plan,
     pub status: &'a CanaryStatus,
     pub seen: &'a Observed,
-    /// Which interval since the last transition this is; 0 means that no tick is due yet.
+    /// Since when the status stands where it does. Never in the future: a clock that was set back must not stop the ticks.
+    pub since: Option<Timestamp>,
+    /// Which interval since then this is; 0 means that no tick is due yet.
     pub tick: u64,
     step: String,
 }
@@ -62,16 +64,17 @@ pub fn step(status: &CanaryStatus) -> String {
 
 impl<'a> Round<'a> {
     pub fn new(now: Timestamp, plan: &'a Plan, status: &'a CanaryStatus, seen: &'a Observed) -> Self {
-        let tick = status.last_transition_time.map_or(1, |since| {
+        let since = seen.standing_since.or(status.last_transition_time).map(|since| since.min(now));
+        let tick = since.map_or(1, |since| {
             let elapsed = now.duration_since(since).as_nanos();
             u64::try_from(elapsed / i128::try_from(plan.interval.as_nanos().max(1)).unwrap_or(i128::MAX)).unwrap_or(0)
         });
-        Self { now, plan, status, seen, tick, step: step(status) }
+        Self { now, plan, status, seen, since, tick, step: step(status) }
     }
 
     /// When the next tick is due.
     pub fn next_tick(&self) -> Timestamp {
-        let since = self.status.last_transition_time.unwrap_or(self.now);
+        let since = self.since.unwrap_or(self.now);
         let ticks = u32::try_from(self.tick.saturating_add(1)).unwrap_or(u32::MAX);
         let next = self.plan.interval.checked_mul(ticks).and_then(|wait| since.checked_add(wait).ok());
         next.filter(|next| *next > self.now).unwrap_or_else(|| later(self.now, self.plan.interval))

@@ -153,6 +153,7 @@ prop_compose! {
             Previous::Unknown, Previous::Absent, Previous::Intact, Previous::Differs,
         ]),
         slept in proptest::option::weighted(0.2, -200_i64..=0),
+        standing in proptest::option::weighted(0.3, -400_i64..=100),
     ) -> (Observed, Vec<Option<Answer>>, u64) {
         let [deleting, finalizer, equal, to_primary, to_target] = flags;
         let seen = Observed {
@@ -167,6 +168,7 @@ prop_compose! {
             apex_to_target: to_target && !to_primary,
             route,
             previous,
+            standing_since: standing.map(at),
             slept: slept.map(at),
             answers: BTreeMap::new(),
             asked: BTreeSet::new(),

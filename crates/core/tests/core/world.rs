@@ -320,6 +320,7 @@ impl World {
             revision: target.map(|load| load.revision.clone()),
             target_equals_primary: target.zip(self.primary.as_ref()).is_some_and(|(t, p)| same(t, p)),
             previous: self.previously(),
+            standing_since: None,
             slept: self.slept,
             problems: if self.blind { vec!["a config cannot be read".into()] } else { Vec::new() },
             apex_to_primary: self.apex == Some(Variant::Primary),

@@ -135,6 +135,33 @@ async fn a_clock_that_is_set_forward_steals_no_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_whose_clock_is_set_forward_writes_again_after_its_next_renewal() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let wrong = Wrong::start(&clock);
+    let mut a = candidate(&server, &wrong, "a");
+    assert!(a.elector.acquire(&stop).await);
+    wrong.set(3600);
+    assert!(!a.may_act(), "it may have slept");
+    assert!(tokio::time::timeout(Duration::from_secs(30), a.elector.hold()).await.is_err(), "it goes on leading");
+    assert!(a.may_act());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_slept_does_not_take_what_another_had_meanwhile() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let wrong = Wrong::start(&clock);
+    let (mut a, mut b) = (candidate(&server, &wrong, "a"), candidate(&server, &clock, "b"));
+    assert!(a.elector.acquire(&stop).await);
+    // Passed time stood still for a; b led for a while and is gone again.
+    wrong.set(3600);
+    b.elector.seen = Some((lease(&server), Duration::ZERO));
+    assert!(b.elector.acquire(&stop).await);
+    b.elector.release().await;
+    a.elector.hold().await;
+    assert!(!a.may_act(), "what it has in hand was decided before b led");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_holds_no_fence_open() {
     let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
     let wrong = Wrong::start(&clock);

@@ -5,8 +5,6 @@ use crate::change::Action;
 use crate::testing::{document, patched};
 
 const PODINFO: &str = include_str!("../podinfo.yaml");
-const DEADLINE: Duration = Duration::from_secs(60);
-
 fn now() -> Timestamp {
     "2024-07-11T01:14:00Z".parse().unwrap()
 }
@@ -126,6 +124,10 @@ fn sizes() {
 }
 
 fn seen(changes: &[(&str, Value)]) -> Workload {
+    seen_until(changes, Some(now()))
+}
+
+fn seen_until(changes: &[(&str, Value)], until: Option<Timestamp>) -> Workload {
     let mut deployment = document(PODINFO);
     for (pointer, value) in changes {
         match pointer.rsplit_once('/') {
@@ -133,7 +135,7 @@ fn seen(changes: &[(&str, Value)]) -> Workload {
             None => panic!("{pointer}"),
         }
     }
-    observe(&deployment, 100, DEADLINE, now())
+    observe(&deployment, 100, until, now())
 }
 
 fn waiting(changes: &[(&str, Value)]) -> String {
@@ -171,10 +173,10 @@ fn readiness_in_flaggers_words() {
 fn half_of_the_pods_may_do_but_none_never_does() {
     let mut deployment = document(PODINFO);
     deployment["status"]["availableReplicas"] = 1.into();
-    assert_eq!(observe(&deployment, 50, DEADLINE, now()).readiness, Readiness::Ready);
+    assert_eq!(observe(&deployment, 50, None, now()).readiness, Readiness::Ready);
     deployment["status"]["availableReplicas"] = 0.into();
     for threshold in [50, 0, -5] {
-        assert_ne!(observe(&deployment, threshold, DEADLINE, now()).readiness, Readiness::Ready);
+        assert_ne!(observe(&deployment, threshold, None, now()).readiness, Readiness::Ready);
     }
 }
 
@@ -186,17 +188,38 @@ fn deadlines() {
         seen(&[("/status/conditions", exceeded)]).readiness,
         Readiness::Failed { reason: "deployment \"podinfo\" exceeded its progress deadline".into() }
     );
-    let since = |time: &str| {
-        let conditions = serde_json::json!([
-            { "type": "Progressing", "status": "True" },
-            { "type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "lastUpdateTime": time },
-        ]);
-        seen(&[("/status/availableReplicas", 0.into()), ("/status/conditions", conditions)]).readiness
-    };
+    let unavailable = serde_json::json!([
+        { "type": "Progressing", "status": "True" },
+        {
+            "type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable",
+            "lastUpdateTime": "2024-07-11T01:00:00Z",
+        },
+    ]);
+    let changes = [("/status/availableReplicas", 0.into()), ("/status/conditions", unavailable)];
     let reason = "waiting for rollout to finish: 0 of 2 (readyThreshold 100%) updated replicas are available";
-    let until = Some("2024-07-11T01:14:30Z".parse().unwrap());
-    assert_eq!(since("2024-07-11T01:13:30Z"), Readiness::Waiting { reason: reason.into(), until });
-    assert_eq!(since("2024-07-11T01:12:30Z"), Readiness::Failed { reason: reason.into() });
+    let at = |until: Timestamp| seen_until(&changes, Some(until)).readiness;
+    let later = now() + jiff::SignedDuration::from_secs(1);
+    assert_eq!(at(later), Readiness::Waiting { reason: reason.into(), until: Some(later) });
+    assert_eq!(at(now()), Readiness::Failed { reason: reason.into() });
+    assert_eq!(
+        seen_until(&changes, None).readiness,
+        Readiness::Waiting { reason: reason.into(), until: None },
+        "however old the cluster's date is"
+    );
+}
+
+#[test]
+fn one_outage_is_told_from_the_next() {
+    let mut deployment = document(PODINFO);
+    assert_eq!(unavailable(&deployment), None);
+    let progressing = serde_json::json!({ "type": "Progressing", "status": "True" });
+    let available = |status: &str, reason: &str| serde_json::json!({ "type": "Available", "status": status, "reason": reason, "lastUpdateTime": "then" });
+    deployment["status"]["conditions"] =
+        serde_json::json!([progressing, available("False", "MinimumReplicasUnavailable")]);
+    assert_eq!(unavailable(&deployment), Some("then"));
+    deployment["status"]["conditions"] =
+        serde_json::json!([progressing, available("True", "MinimumReplicasAvailable")]);
+    assert_eq!(unavailable(&deployment), None);
 }
 
 #[test]
@@ -209,7 +232,7 @@ fn odd_deployments_do_not_panic() {
         "status: { conditions: {} }",
     ] {
         let odd = document(odd);
-        let _ = observe(&odd, 100, DEADLINE, now());
+        let _ = observe(&odd, 100, None, now());
         let _ = equals_primary(&odd, &odd, &tracked(), &prefixed());
         assert!(promote(&Canary::test(), &odd, &odd, &tracked(), &prefixed(), "id").is_err());
     }

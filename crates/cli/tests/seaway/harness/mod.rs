@@ -12,6 +12,7 @@ mod transcript;
 mod users;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -52,6 +53,7 @@ pub struct Ship {
     pub transcript: Transcript,
     pub lookout: Lookout,
     config: Config,
+    ahead: Arc<AtomicI64>,
     operator: Option<(JoinHandle<()>, CancellationToken)>,
 }
 
@@ -69,7 +71,7 @@ impl Ship {
             listen: None,
             ..Config::default()
         };
-        let ship = Self { cluster, hooks, transcript, lookout, config, operator: None };
+        let ship = Self { cluster, hooks, transcript, lookout, config, ahead: Arc::default(), operator: None };
         for crd in seaway_api::crds::crds() {
             ship.apply(&serde_json::to_string(&crd).unwrap()).await;
         }
@@ -98,6 +100,11 @@ impl Ship {
         change(&mut self.config);
     }
 
+    /// Sets the date of the operator's computer: so many seconds ahead of everybody else's.
+    pub fn set_clock(&self, ahead: i64) {
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
     /// Starts an operator process, in-process.
     pub fn start_operator(&mut self) {
         assert!(self.operator.is_none(), "one operator is running already");
@@ -105,7 +112,7 @@ impl Ship {
         let operator = Operator::new(
             self.config.clone(),
             self.cluster.client(OPERATOR),
-            Arc::new(ClusterClock(self.cluster.clock())),
+            Arc::new(ClusterClock::shifted(self.cluster.clock(), self.ahead.clone())),
             Http::through(Arc::new(ClusterDial(self.cluster.names().clone()))),
         );
         let token = stop.clone();

@@ -1,6 +1,7 @@
 //! What users live through, told as stories on the paused clock (and, where processes matter, on the real one).
 
 mod bad_input;
+mod clocks;
 mod hooks;
 mod inside_pods;
 mod lookout;
