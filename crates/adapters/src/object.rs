@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use seaway_api::{API_VERSION, Canary};
 use serde_json::{Map, Value, json};
 
@@ -45,6 +46,14 @@ pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
 pub(crate) fn strings(object: &Value, pointer: &str) -> BTreeMap<String, String> {
     let entries = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// When anything but the status of an object was last changed, by the server's clock, as its record of managed fields tells.
+pub fn changed(object: &Value) -> Option<Timestamp> {
+    let entries = list(object, "/metadata/managedFields").iter();
+    let own =
+        entries.filter(|entry| entry.get("subresource").is_none_or(|part| part.as_str().is_none_or(str::is_empty)));
+    own.filter_map(|entry| text(entry, "/time").parse().ok()).max()
 }
 
 /// A reference to an object of this name.

@@ -6,6 +6,7 @@
 
 pub mod gateway_api;
 
+use jiff::Timestamp;
 use seaway_api::{Canary, FieldError};
 use seaway_core::observed::Route;
 use seaway_core::split::{Split, Variant};
@@ -118,6 +119,8 @@ pub struct RouteReading {
     pub settled: bool,
     /// The generation that was read; a new one starts the settling again.
     pub generation: i64,
+    /// When the route was last written, by the server's clock, if it tells.
+    pub changed: Option<Timestamp>,
     /// An object of that name exists and is not ours: why, for people.
     pub problem: Option<String>,
 }

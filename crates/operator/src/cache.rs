@@ -17,8 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
 use seaway_adapters::kinds::{CANARY, CONFIG_MAP, SECRET};
+use seaway_adapters::object;
+use seaway_adapters::routers;
 use seaway_adapters::targets::config;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 pub(crate) use view::View;
@@ -394,14 +396,23 @@ impl State {
     }
 }
 
+/// Of a route it matters when it was last written.
+pub(crate) fn is_route(kind: Kind) -> bool {
+    routers::kinds().any(|route| route == kind)
+}
+
 /// What is kept of an object: of ConfigMaps and Secrets a checksum and never the data, of others all but the record of
-/// who manages which field, which is often larger than the object.
+/// who manages which field, which is often larger than the object. Of a route's record the time of the last change stays.
 fn project(kind: Kind, mut object: Value) -> Value {
     if kind == CONFIG_MAP || kind == SECRET {
         return config::project(kind, &object);
     }
+    let changed = is_route(kind).then(|| object::changed(&object)).flatten();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        if let Some(changed) = changed {
+            metadata.insert("managedFields".to_owned(), json!([{ "time": changed.to_string() }]));
+        }
     }
     object
 }

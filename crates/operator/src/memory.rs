@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use seaway_adapters::routers::RouteReading;
 use seaway_adapters::world::Fetched;
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
@@ -55,8 +56,8 @@ pub(crate) struct Memory {
     pub(crate) busy: u32,
     /// What a failing round complained about last.
     pub(crate) complaint: Option<String>,
-    /// The route's generation that the data plane has taken up, and since when.
-    settled: Option<(i64, Duration)>,
+    /// The route's generation as seen last, and since when the data plane has taken it up, if it has.
+    route: Option<(i64, Option<Since>)>,
     /// When the target was last scaled to zero at rest.
     pub(crate) slept: Option<Duration>,
     standing: Option<Standing>,
@@ -75,14 +76,35 @@ pub(crate) struct Asking {
     _task: AbortOnDropHandle<()>,
 }
 
+/// A moment that may be older than this process.
+#[derive(Clone, Copy)]
+struct Since {
+    /// When this process first knew of it.
+    seen: Duration,
+    /// How long ago it was then.
+    age: Duration,
+}
+
+impl Since {
+    fn now(now: Moment) -> Self {
+        Self { seen: now.elapsed, age: Duration::ZERO }
+    }
+
+    /// What an earlier process, or the server, dated.
+    fn dated(date: Timestamp, now: Moment) -> Self {
+        Self { seen: now.elapsed, age: now.age_of(date) }
+    }
+
+    fn date(self, now: Moment) -> Timestamp {
+        now.date_of(self.seen).checked_sub(self.age).unwrap_or(Timestamp::MIN)
+    }
+}
+
 /// Where a status stands, and since when.
 struct Standing {
     /// Step and revision.
     position: (String, String),
-    /// When this process saw it first.
-    seen: Duration,
-    /// How old it was then.
-    age: Duration,
+    since: Since,
 }
 
 /// Primary copies of configs as they were written last: what the next store of the primary would otherwise read back.
@@ -151,14 +173,19 @@ impl Memory {
         left
     }
 
-    /// Since when the route is settled, given what a router reads now.
-    pub(crate) fn settled_since(&mut self, settled: bool, generation: i64, now: Moment) -> Option<Timestamp> {
-        self.settled = match self.settled {
-            _ if !settled => None,
-            Some((known, since)) if known == generation => Some((known, since)),
-            _ => Some((generation, now.elapsed)),
+    /// Since when the route is settled, given what a router reads now. One that is settled when this process first looks
+    /// is settled since it was written: otherwise a process that never lives as long as the drain would never end one. How
+    /// long the data plane took is not known then; it has taken the route up, and the drain is for what was under way.
+    pub(crate) fn settled_since(&mut self, reading: &RouteReading, now: Moment) -> Option<Timestamp> {
+        let generation = reading.generation;
+        let since = match self.route {
+            _ if !reading.settled => None,
+            None => Some(reading.changed.map_or(Since::now(now), |changed| Since::dated(changed, now))),
+            Some((known, Some(since))) if known == generation => Some(since),
+            Some(_) => Some(Since::now(now)),
         };
-        self.settled.map(|(_, since)| now.date_of(since))
+        self.route = Some((generation, since));
+        since.map(|since| since.date(now))
     }
 
     /// Since when `status` stands where it does. The date in it is read when it is first seen, which for our own writes is
@@ -168,11 +195,11 @@ impl Memory {
         let position = (step(status), status.last_applied_spec.clone());
         let standing = match self.standing.take() {
             Some(standing) if standing.position == position => standing,
-            _ => Standing { position, seen: now.elapsed, age: now.age_of(date) },
+            _ => Standing { position, since: Since::dated(date, now) },
         };
-        let since = now.date_of(standing.seen).checked_sub(standing.age).unwrap_or(Timestamp::MIN);
+        let since = standing.since;
         self.standing = Some(standing);
-        Some(since)
+        Some(since.date(now))
     }
 
     /// Since when `workload` is short of pods, as far as this process knows. `outage` is what the cluster calls it.
@@ -292,6 +319,10 @@ mod tests {
         Moment { date: at(second.into()), elapsed: Duration::from_secs(second.into()) }
     }
 
+    fn route(settled: bool, generation: i64) -> RouteReading {
+        RouteReading { settled, generation, ..RouteReading::default() }
+    }
+
     fn question(step: &str, tick: u64) -> QuestionKey {
         QuestionKey { revision: "r".into(), step: step.into(), tick, subject: Subject::Hook(0) }
     }
@@ -299,12 +330,30 @@ mod tests {
     #[test]
     fn a_route_is_settled_since_its_generation_was_first_seen_settled() {
         let mut memory = Memory::default();
-        assert_eq!(memory.settled_since(false, 1, moment(1)), None);
-        assert_eq!(memory.settled_since(true, 1, moment(2)), Some(at(2)));
-        assert_eq!(memory.settled_since(true, 1, moment(3)), Some(at(2)));
-        assert_eq!(memory.settled_since(true, 2, moment(4)), Some(at(4)), "a new generation settles anew");
-        assert_eq!(memory.settled_since(false, 2, moment(5)), None);
-        assert_eq!(memory.settled_since(true, 2, moment(6)), Some(at(6)));
+        assert_eq!(memory.settled_since(&route(false, 1), moment(1)), None);
+        assert_eq!(memory.settled_since(&route(true, 1), moment(2)), Some(at(2)));
+        assert_eq!(memory.settled_since(&route(true, 1), moment(3)), Some(at(2)));
+        assert_eq!(memory.settled_since(&route(true, 2), moment(4)), Some(at(4)), "a new generation settles anew");
+        assert_eq!(memory.settled_since(&route(false, 2), moment(5)), None);
+        assert_eq!(memory.settled_since(&route(true, 2), moment(6)), Some(at(6)));
+    }
+
+    #[test]
+    fn a_route_that_was_settled_before_this_process_began_is_as_old_as_its_last_change() {
+        let mut memory = Memory::default();
+        let old = RouteReading { changed: Some(at(93)), ..route(true, 4) };
+        assert_eq!(memory.settled_since(&old, moment(100)), Some(at(93)));
+        assert_eq!(memory.settled_since(&old, moment(105)), Some(at(93)));
+        let new = RouteReading { changed: Some(at(106)), ..route(true, 5) };
+        assert_eq!(memory.settled_since(&new, moment(107)), Some(at(107)), "seen to settle");
+        let early = RouteReading { changed: Some(at(3700)), ..route(true, 4) };
+        assert_eq!(
+            Memory::default().settled_since(&early, moment(100)),
+            Some(at(100)),
+            "the server's clock is not ours"
+        );
+        let silent = route(true, 4);
+        assert_eq!(Memory::default().settled_since(&silent, moment(100)), Some(at(100)), "nobody tells");
     }
 
     #[test]
@@ -314,7 +363,7 @@ mod tests {
         let ages = |memory: &mut Memory, now: Moment| {
             let since = [
                 memory.standing_since(&status, now),
-                memory.settled_since(true, 1, now),
+                memory.settled_since(&route(true, 1), now),
                 memory.short_since("podinfo", Some("then"), now),
             ];
             since.map(|since| now.date.duration_since(since.unwrap()).as_secs())

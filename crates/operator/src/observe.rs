@@ -71,7 +71,7 @@ impl Scene<'_> {
             None => observed.problems.push(deployment::not_found(&plan.namespace, &plan.target).text),
         }
         let reading = self.router.read(&Subject::of(self.canary), self.world);
-        let since = memory.settled_since(reading.settled, reading.generation, now);
+        let since = memory.settled_since(&reading, now);
         observed.route = reading.route.map(|mut route| {
             route.settled_since = since;
             route

@@ -15,7 +15,7 @@ use seaway_adapters::change::Kind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Cache, Presence};
+use crate::cache::{Cache, Presence, is_route};
 use crate::clock::Clock;
 use crate::key::CanaryKey;
 use crate::scheduler::backoff;
@@ -134,7 +134,10 @@ fn take(cache: &Cache, kind: Kind, event: Event<DynamicObject>) {
 
 /// The object as JSON. Items of a list do not say what they are, so that is added.
 fn raw(kind: Kind, mut object: DynamicObject) -> Option<Value> {
-    object.metadata.managed_fields = None;
+    // The record of who manages which field is often larger than the object; of routes it tells when they were written.
+    if !is_route(kind) {
+        object.metadata.managed_fields = None;
+    }
     object.types = Some(kube::api::TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
     serde_json::to_value(object).ok()
 }

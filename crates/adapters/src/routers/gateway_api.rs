@@ -55,11 +55,11 @@ impl Router for GatewayApi {
         };
         let generation = number(&seen, "/metadata/generation").unwrap_or_default();
         let unsettled = unsettled(canary, &seen, generation);
-        let settled = unsettled.is_none();
+        let (settled, changed) = (unsettled.is_none(), object::changed(&seen));
         if !is_controlled_by(&seen, canary) {
             let released = Route { split: None, shape_ok: false, settled_since: None, unsettled, released: true };
             let route = is_released(canary, &seen).then_some(released);
-            return RouteReading { route, settled, generation, problem: Some(foreign(canary)) };
+            return RouteReading { route, settled, generation, changed, problem: Some(foreign(canary)) };
         }
         let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
@@ -76,6 +76,7 @@ impl Router for GatewayApi {
                 released: false,
             }),
             generation,
+            changed,
             problem: None,
         }
     }

@@ -37,3 +37,26 @@ async fn no_step_is_repeated_and_no_weight_jumps(
     );
     assert_eq!(restarts.count(), 1, "the primary was promoted more than once\n{}", ship.transcript);
 }
+
+/// The drain is ten seconds; nobody here lives that long.
+#[rstest]
+#[case::promotion("6.0.1", Phase::Succeeded)]
+#[case::rollback("6.0.1-err50", Phase::Failed)]
+#[tokio::test(start_paused = true)]
+async fn operators_that_never_live_long_still_come_to_an_end(#[case] tag: &str, #[case] end: Phase) {
+    let mut ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", tag).await;
+    let mut lives = 0;
+    while ship.status("podinfo").await.phase != end {
+        lives += 1;
+        assert!(lives < 150, "never {end}\n{}", ship.transcript);
+        ship.sail(Duration::from_secs(7)).await;
+        ship.kill_operator().await;
+        ship.start_operator();
+    }
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!(ship.replicas("podinfo").await, 0);
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!(users.failures_of_ours(tag), 0, "{:?}", users.seen());
+}
