@@ -74,13 +74,15 @@ pub(crate) fn owner_reference(canary: &Canary) -> Value {
     })
 }
 
+/// The uid of whoever controls an object.
+pub fn controller(object: &Value) -> Option<&str> {
+    let controller = list(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)?;
+    Some(text(controller, "/uid")).filter(|uid| !uid.is_empty())
+}
+
 /// Whether this Canary is the controlling owner.
 pub(crate) fn is_controlled_by(object: &Value, canary: &Canary) -> bool {
-    let uid = uid(canary);
-    !uid.is_empty()
-        && list(object, "/metadata/ownerReferences")
-            .iter()
-            .any(|owner| owner["controller"] == true && text(owner, "/uid") == uid)
+    controller(object) == Some(uid(canary))
 }
 
 /// Whether this Canary is an owner, controlling or not: without it the object may go when another owner goes.

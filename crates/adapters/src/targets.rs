@@ -8,6 +8,7 @@
 pub mod config;
 pub mod deployment;
 pub mod hpa;
+pub mod names;
 pub(crate) mod ownership;
 pub mod previous;
 pub mod services;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::change::{Kind, ObjectRef};
+use crate::object::controller;
 
 /// Cached objects.
 pub trait World {
@@ -18,6 +19,13 @@ pub trait World {
 
     /// Every cached object of one kind in one namespace, ordered by name.
     fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<Value>>;
+
+    /// Those of them that the Canary of this uid controls, under whatever names.
+    fn controlled(&self, kind: Kind, namespace: &str, uid: &str) -> Vec<Arc<Value>> {
+        let mut objects = self.list(kind, namespace);
+        objects.retain(|object| controller(object) == Some(uid));
+        objects
+    }
 }
 
 /// Whole ConfigMaps and Secrets, fetched because [`crate::effects::needs`] asked for them. An object that was asked for

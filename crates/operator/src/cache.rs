@@ -10,6 +10,7 @@
 //!
 //! The cache never asks the API server and does not know what any object means.
 
+mod owned;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use tokio::sync::Notify;
 
 pub(crate) use view::View;
 
+use self::owned::Owned;
 use crate::key::CanaryKey;
 
 /// Everything watched, shared by the watches, the rounds and the health page.
@@ -52,6 +54,7 @@ struct State {
     interests: BTreeMap<CanaryKey, BTreeSet<ObjectRef>>,
     /// Canaries by namespace and target: two on one target must know of each other.
     rivals: BTreeMap<(String, String), BTreeSet<CanaryKey>>,
+    owned: Owned,
 }
 
 /// All objects of one kind.
@@ -299,6 +302,7 @@ impl Cache {
         }
         let entry = Entry { version, text: encoded.into_boxed_slice() };
         state.shelf(kind).objects.insert(name, entry);
+        state.owned.insert(kind, &projection);
         if kind == CANARY {
             state.remember_rival(&projection);
             self.wake_rivals(&state, &projection);
@@ -315,7 +319,12 @@ impl Cache {
             && let Some(canary) = state.read(object)
         {
             state.forget_rival(&canary);
+            state.owned.forget(text(&canary, "/metadata/uid"));
             self.wake_rivals(state, &canary);
+        } else if owned::is_indexed(object.kind)
+            && let Some(last) = state.read(object)
+        {
+            state.owned.remove(object.kind, &last);
         }
         state.shelf(object.kind).objects.remove(&(object.namespace.clone(), object.name.clone()));
         self.wake(state, object, writer);

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use seaway_adapters::routers::RouteReading;
+use seaway_adapters::targets::names::InUse;
 use seaway_adapters::world::Fetched;
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
@@ -38,8 +39,8 @@ const COPIES_STAY: Duration = Duration::from_secs(600);
 pub(crate) struct Memory {
     /// Uid of the Canary all of it is about.
     uid: String,
-    /// The generation of the spec that was looked at last, and what came of it.
-    judged: Option<(i64, Judged)>,
+    /// The generation of the spec that was looked at last, whether its Canary was being deleted, and what came of it.
+    judged: Option<(i64, bool, Judged)>,
     /// The last plan there was. Questions point into it.
     plan: Option<Arc<Plan>>,
     /// Answers that came back.
@@ -63,6 +64,8 @@ pub(crate) struct Memory {
     standing: Option<Standing>,
     /// Workloads that are short of pods, by name: what the cluster calls the outage, and when it was first seen.
     outages: BTreeMap<String, (String, Duration)>,
+    /// The names under which a canary that is being deleted was found to live.
+    pub(crate) names_in_use: Option<InUse>,
     copies: Copies,
     said: VecDeque<u64>,
 }
@@ -120,14 +123,14 @@ impl Memory {
     /// The plan of `canary`, made once per generation of its spec. Answers to questions that the new plan does not ask in
     /// the same words are dropped: nobody was asked what it asks.
     pub(crate) fn plan(&mut self, canary: &Canary, settings: &Settings) -> Judged {
-        let generation = canary.metadata.generation;
-        if let Some((known, result)) = &self.judged
-            && Some(*known) == generation
+        let (generation, deleting) = (canary.metadata.generation, canary.is_being_deleted());
+        if let Some((known, was_deleting, result)) = &self.judged
+            && (Some(*known), *was_deleting) == (generation, deleting)
         {
             return result.clone();
         }
         let result = Plan::new(canary, settings).map(Arc::new);
-        self.judged = generation.map(|generation| (generation, result.clone()));
+        self.judged = generation.map(|generation| (generation, deleting, result.clone()));
         if let Ok(plan) = &result {
             let before = self.plan.replace(plan.clone());
             let stays =

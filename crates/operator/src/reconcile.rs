@@ -13,6 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
+use seaway_adapters::targets::names::InUse;
 use seaway_adapters::targets::{Conventions, Foreign};
 use seaway_adapters::world::World;
 use seaway_api::canary::{CanaryStatus, Phase};
@@ -128,11 +129,11 @@ impl Reconciler {
         memory: &Mutex<Memory>,
     ) -> Result<Option<Duration>, Trouble> {
         let now = Moment::now(&*self.clock);
-        let admitted = seaway_api::canary::parse(Value::clone(stored)).map_err(|error| vec![error]);
-        let admitted = admitted.and_then(|canary| self.admit(canary, view, memory));
+        let parsed = seaway_api::canary::parse(Value::clone(stored)).map_err(|error| vec![error]);
+        let admitted = parsed.and_then(|canary| self.admit(as_it_lives(canary, view, memory)?, view, memory));
         let Admitted { canary, plan, router } = match admitted {
             Ok(admitted) => admitted,
-            Err(errors) if is_being_deleted(stored) => match self.admit_for_deletion(stored) {
+            Err(errors) if is_being_deleted(stored) => match self.admit_for_deletion(stored, view, memory) {
                 Some(admitted) => admitted,
                 None => return self.let_go(hand, stored, &errors, now.date).await,
             },
@@ -188,14 +189,14 @@ impl Reconciler {
 
     /// What is needed to put things back for a canary that cannot be served as it is written. Names and router are
     /// enough for that; `None` if even those make no sense, or belong to another canary.
-    fn admit_for_deletion(&self, stored: &Value) -> Option<Admitted> {
-        let remains = admission::remains(stored);
-        let canary = seaway_api::canary::parse(remains).ok()?;
+    fn admit_for_deletion(&self, stored: &Value, view: &View, memory: &Mutex<Memory>) -> Option<Admitted> {
+        let living = |canary: Canary| as_it_lives(canary, view, memory).ok();
+        let canary = living(seaway_api::canary::parse(admission::remains(stored)).ok()?)?;
         let plan = Plan::new(&canary, &self.settings).ok()?;
         let router = routers::find(&plan.provider)?;
         let rival = admission::rivalry(&canary, &self.cache.rivals(&plan.namespace, &plan.target));
         // The object as it is written knows more of the route than its remains, if it can be read at all.
-        let canary = seaway_api::canary::parse(stored.clone()).unwrap_or(canary);
+        let canary = seaway_api::canary::parse(stored.clone()).ok().and_then(living).unwrap_or(canary);
         rival.is_none().then(|| Admitted { canary, plan: Arc::new(plan), router })
     }
 
@@ -387,6 +388,19 @@ struct Admitted {
     canary: Canary,
     plan: Arc<Plan>,
     router: &'static dyn Router,
+}
+
+/// The Canary under the names it lives under. A spec that says others is refused; what is being deleted is put back under
+/// the names it has.
+fn as_it_lives(canary: Canary, view: &View, memory: &Mutex<Memory>) -> Result<Canary, Vec<FieldError>> {
+    let in_use = InUse::of(&canary, view);
+    if canary.is_being_deleted() {
+        // What is put back is no longer ours, and could not be found a second time.
+        let found = lock(memory).names_in_use.get_or_insert(in_use).clone();
+        return Ok(found.restore(canary));
+    }
+    let errors = in_use.errors(&canary);
+    if errors.is_empty() { Ok(canary) } else { Err(errors) }
 }
 
 /// The status of a Canary of which maybe nothing else can be read.

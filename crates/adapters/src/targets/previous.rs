@@ -24,8 +24,7 @@ use super::{Conventions, config, deployment, ownership};
 use crate::change::{Change, ObjectRef};
 use crate::kinds::{CONTROLLER_REVISION, DEPLOYMENT};
 use crate::object::{
-    self, CREATE_MANAGER, MANAGER, Patch, delete, is_controlled_by, is_owned_by, number, owner_reference, reference,
-    strings, text, uid,
+    self, CREATE_MANAGER, MANAGER, Patch, delete, is_owned_by, number, owner_reference, reference, strings, text, uid,
 };
 use crate::refusal::Refusal;
 use crate::world::{Fetched, World};
@@ -50,11 +49,8 @@ fn previous_name(config: &str) -> String {
 
 /// The ControllerRevisions of this Canary, newest first.
 fn stored(canary: &Canary, world: &dyn World) -> Vec<Arc<Value>> {
-    let mut all = world.list(CONTROLLER_REVISION, canary.namespace());
-    all.retain(|object| {
-        is_controlled_by(object, canary)
-            && strings(object, "/metadata/labels").get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
-    });
+    let mut all = world.controlled(CONTROLLER_REVISION, canary.namespace(), uid(canary));
+    all.retain(|object| strings(object, "/metadata/labels").get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1));
     all.sort_by_key(|object| std::cmp::Reverse(number(object, "/revision").unwrap_or_default()));
     all
 }

@@ -1,6 +1,7 @@
 //! The cache with plain objects: no client, no server.
 
-use seaway_adapters::kinds::{DEPLOYMENT, SERVICE};
+use seaway_adapters::kinds::{DEPLOYMENT, HTTP_ROUTE, SERVICE};
+use seaway_adapters::object;
 use seaway_adapters::world::World;
 use serde_json::json;
 
@@ -173,6 +174,49 @@ fn a_list_of_a_namespace_is_an_interest_too() {
     view.finish();
     cache.applied(SERVICE, object("two", 2));
     assert_eq!(woken(&cache), ["a"]);
+}
+
+#[test]
+fn what_a_canary_controls_is_found_under_whatever_name_until_it_is_gone() {
+    let cache = cache();
+    let owned = |name: &str, version: u64| {
+        let mut owned = object(name, version);
+        owned["metadata"]["ownerReferences"] = json!([{ "kind": "Canary", "uid": "uid-a", "controller": true }]);
+        owned
+    };
+    cache.applied(CANARY, canary("a", "podinfo", 1));
+    cache.applied(DEPLOYMENT, object("stranger", 2));
+    cache.applied(DEPLOYMENT, owned("one-primary", 3));
+    cache.applied(DEPLOYMENT, owned("two-primary", 4));
+    let found = || {
+        let view = cache.view(&key("a"));
+        let found = view.controlled(DEPLOYMENT, "test", "uid-a");
+        view.finish();
+        found.iter().map(|object| text(object, "/metadata/name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(), ["one-primary", "two-primary"]);
+    woken(&cache);
+    cache.applied(DEPLOYMENT, object("two-primary", 5));
+    assert_eq!(woken(&cache), ["a"]);
+    assert_eq!(found(), ["one-primary"], "given away");
+    cache.deleted(DEPLOYMENT, &owned("one-primary", 6));
+    assert_eq!(found(), Vec::<String>::new());
+    cache.deleted(CANARY, &canary("a", "podinfo", 7));
+    assert_eq!(cache.lock().owned.len(), 0, "nothing is left");
+}
+
+#[test]
+fn of_a_route_it_is_known_when_it_was_last_written() {
+    let mut route = object("podinfo", 1);
+    route["metadata"]["managedFields"] = json!([
+        { "manager": "seaway", "operation": "Update", "time": "2024-07-11T01:00:00Z", "fieldsV1": { "f:spec": {} } },
+        { "manager": "kubectl", "operation": "Update", "time": "2024-07-11T01:00:07Z" },
+        { "manager": "istio", "operation": "Update", "subresource": "status", "time": "2024-07-11T02:00:00Z" },
+    ]);
+    let kept = project(HTTP_ROUTE, route.clone());
+    assert_eq!(kept["metadata"]["managedFields"], json!([{ "time": "2024-07-11T01:00:07Z" }]));
+    assert_eq!(object::changed(&kept), object::changed(&route), "and stays known");
+    assert!(project(SERVICE, route)["metadata"].get("managedFields").is_none());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
 use seaway_adapters::kinds::CANARY;
+use seaway_adapters::object::controller;
 use seaway_adapters::world::World;
 use serde_json::Value;
 
@@ -120,5 +121,12 @@ impl World for View {
             entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.text).ok()).map(Arc::new).collect();
         pins.lists.insert(whole, values.clone());
         values
+    }
+
+    /// Only what is there now is registered. What comes later under another name is made by a round of this canary.
+    fn controlled(&self, kind: Kind, namespace: &str, uid: &str) -> Vec<Arc<Value>> {
+        let names = self.cache.lock().owned.of(uid, kind);
+        let objects = names.iter().filter_map(|name| self.get(kind, namespace, name));
+        objects.filter(|object| controller(object) == Some(uid)).collect()
     }
 }

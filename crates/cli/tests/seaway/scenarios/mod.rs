@@ -8,6 +8,7 @@ mod lookout;
 mod processes;
 mod readers;
 mod recovery;
+mod renames;
 mod request_budget;
 mod restarts;
 mod rollout;
