@@ -5,6 +5,7 @@ mod clocks;
 mod hooks;
 mod inside_pods;
 mod lookout;
+mod one_actor;
 mod processes;
 mod readers;
 mod recovery;
