@@ -6,6 +6,7 @@ pub mod generate;
 pub mod lint;
 pub mod loadtester;
 pub mod operator;
+pub mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   seaway demo                                  a promotion and a rollback, no cluster needed
+  seaway watch -A                              all canaries of a cluster, live
   seaway lint canary.yaml                      find mistakes before the cluster does
   seaway drydock --with-operator               a cluster in this process, for kubectl
   seaway operator -mesh-provider gatewayapi:v1 run in a cluster, with Flagger's flags
@@ -37,6 +39,7 @@ Examples:
 enum Command {
     Demo(demo::Options),
     Drydock(drydock::Options),
+    Watch(watch::Options),
     Operator(Box<operator::Flags>),
     Loadtester(loadtester::Flags),
     Lint(lint::Options),
@@ -79,6 +82,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Command::Generate(options) => generate::run(&options, Cli::command()),
         Command::Demo(options) => runtime()?.block_on(demo::run(options)),
         Command::Drydock(options) => runtime()?.block_on(drydock::run(options)),
+        Command::Watch(options) => runtime()?.block_on(watch::run(options)),
         Command::Operator(flags) => runtime()?.block_on(operator::run(*flags, &given("operator"))),
         Command::Loadtester(flags) => runtime()?.block_on(loadtester::run(flags)),
     }

@@ -13,6 +13,7 @@ mod output;
 pub mod screens;
 mod signals;
 pub mod tools;
+pub mod watch;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -17,6 +17,11 @@ impl Paint {
         Self { colours: stream.is_terminal() && !unwanted }
     }
 
+    /// Whether there are any.
+    pub const fn has_colours(self) -> bool {
+        self.colours
+    }
+
     /// No colours at all.
     pub const fn plain() -> Self {
         Self { colours: false }

@@ -5,15 +5,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::demo::ground::{Ground, kubeconfig_path};
-use crate::demo::narrate::{Narrator, Screen, Voice, prologue};
-use crate::demo::sights::watch_canary;
+use crate::demo::model::{Model, Sight};
+use crate::demo::narrate::{Narrator, Voice, prologue};
 use crate::demo::story::{Cast, NAME, NAMESPACE};
 use crate::demo::summary::Summary;
 use crate::demo::users::Users;
 use crate::output::{self, Paint};
+use crate::watch::follow::{Detail, Follower, Scope};
 use crate::{logging, signals};
 
 /// See a promotion and an automatic rollback, with no cluster.
@@ -63,7 +64,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     ground.start_operator();
     let clock = ground.cluster().clock();
     let voice = if screen {
-        Voice::Screen(Box::new(Screen::open(stop.clone())?))
+        Voice::screen(stop.clone())?
     } else if options.json {
         Voice::Json
     } else {
@@ -72,11 +73,18 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     };
     let mut narrator = Narrator::new(clock.now(), options.speed, voice);
     let users = Users::of(ground.cluster());
-    let (sights, mut seen) = mpsc::channel(1024);
-    let (_watches, canary) = watch_canary(&ground.cluster().client("demo"), NAMESPACE, NAME, &sights);
+    let (sights, mut told) = mpsc::channel(16);
+    let (phases, phase) = watch::channel(seaway_api::Phase::Unset);
+    let (mut follower, mut seen) = Follower::new(ground.cluster().client("demo"));
+    follower.canaries(&Scope {
+        namespace: Some(NAMESPACE.to_owned()),
+        name: Some(NAME.to_owned()),
+        ..Scope::default()
+    });
+    let detail = if screen { Detail::Shown } else { Detail::Told };
 
     let outcome = {
-        let story = Cast { ground: &ground, users: &users, canary, sights }.play();
+        let story = Cast { ground: &ground, users: &users, phase, sights }.play();
         tokio::pin!(story);
         let mut frames = tokio::time::interval(FRAME);
         loop {
@@ -86,7 +94,12 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break None,
-                Some(sight) = seen.recv() => narrator.see(clock.now(), sight),
+                Some(sight) = told.recv() => narrator.see(clock.now(), sight),
+                Some(sight) = seen.recv() => {
+                    narrator.see(clock.now(), Sight::Cluster(sight));
+                    follower.attend(&mut narrator.model.world, &Model::key(), detail);
+                    phases.send_replace(narrator.model.phase());
+                }
                 outcome = &mut story => break Some(outcome?),
                 error = ground.operator_ended() => return Err(error),
                 _ = frames.tick() => {
@@ -106,8 +119,11 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
         eprintln!("interrupted; everything was stopped");
         return Ok(ExitCode::from(130));
     };
-    while let Ok(sight) = seen.try_recv() {
+    while let Ok(sight) = told.try_recv() {
         narrator.see(clock.now(), sight);
+    }
+    while let Ok(sight) = seen.try_recv() {
+        narrator.see(clock.now(), Sight::Cluster(sight));
     }
     narrator.see(clock.now(), users.met());
     let summary = Summary::new(&narrator.model, outcome.promoted, outcome.rolled_back, start.elapsed());

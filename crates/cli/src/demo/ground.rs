@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::glue::{ClusterClock, ClusterDial, LOADTESTER_IMAGE, LoadTester};
 use crate::loadtester::{Offer, Toolbox};
+use crate::watch::cluster::RemoteClock;
 
 /// The example's manifests, in the order they are applied.
 pub const MANIFESTS: [(&str, &str); 6] = [
@@ -129,7 +130,9 @@ impl Ground {
             .serve(wanted)
             .await
             .with_context(|| format!("cannot listen on {wanted}; choose another port with --port"))?;
-        self.kubeconfig = Some(Kubeconfig::write(path, address)?);
+        let clock = self.cluster.clock();
+        let clock = RemoteClock::showing(clock.now(), clock.speed());
+        self.kubeconfig = Some(Kubeconfig::write(path, address, &clock)?);
         Ok(address)
     }
 
@@ -157,7 +160,7 @@ struct Kubeconfig(PathBuf);
 
 impl Kubeconfig {
     /// Writes a new file. One that exists is somebody's (`~/.kube/config`), so it is neither changed nor removed.
-    fn write(path: &Path, address: SocketAddr) -> anyhow::Result<Self> {
+    fn write(path: &Path, address: SocketAddr, clock: &RemoteClock) -> anyhow::Result<Self> {
         // The file holds no secret: the API asks nobody who they are, so every program of this machine that finds the
         // port can use the cluster, and through a hook of the load tester run commands as this user.
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -169,7 +172,7 @@ impl Kubeconfig {
             _ => anyhow::Error::new(error).context(format!("cannot write the kubeconfig {}", path.display())),
         })?;
         let ours = Self(path.to_owned());
-        file.write_all(kubeconfig(address).as_bytes())
+        file.write_all(kubeconfig(address, clock).as_bytes())
             .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
         Ok(ours)
     }
@@ -187,9 +190,11 @@ pub fn kubeconfig_path() -> PathBuf {
     std::env::temp_dir().join(format!("seaway-{}.kubeconfig", std::process::id()))
 }
 
-fn kubeconfig(address: SocketAddr) -> String {
+/// The extension is JSON, which is YAML. `seaway watch` reads it; kubectl passes over it.
+fn kubeconfig(address: SocketAddr, clock: &RemoteClock) -> String {
+    let clock = serde_json::to_string(&clock.extension()).unwrap_or_default();
     format!(
-        "apiVersion: v1\nkind: Config\nclusters:\n- name: drydock\n  cluster:\n    server: http://{address}\n\
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: drydock\n  cluster:\n    server: http://{address}\n    extensions: [{clock}]\n\
          users:\n- name: drydock\n  user: {{}}\n\
          contexts:\n- name: drydock\n  context:\n    cluster: drydock\n    user: drydock\n    namespace: test\n\
          current-context: drydock\n"
@@ -202,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_names_the_cluster() {
-        let text = kubeconfig(SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)));
+        let text = kubeconfig(SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)), &RemoteClock::default());
         let config = kube::config::Kubeconfig::from_yaml(&text).unwrap();
         let cluster = config.clusters.first().and_then(|named| named.cluster.clone()).unwrap();
         assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:6443"));
@@ -213,16 +218,17 @@ mod tests {
     fn a_kubeconfig_that_exists_is_neither_changed_nor_removed() {
         let folder = tempfile::TempDir::new().unwrap();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443));
+        let clock = RemoteClock::default();
         let (theirs, ours) = (folder.path().join("config"), folder.path().join("drydock"));
         std::fs::write(&theirs, "mine").unwrap();
-        let error = Kubeconfig::write(&theirs, address).unwrap_err().to_string();
+        let error = Kubeconfig::write(&theirs, address, &clock).unwrap_err().to_string();
         assert!(error.contains("exists and is not overwritten") && error.contains("--kubeconfig"), "{error}");
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "mine");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).unwrap();
-        assert!(Kubeconfig::write(&link, address).is_err(), "a link of somebody else is not followed");
-        let written = Kubeconfig::write(&ours, address).unwrap();
-        assert_eq!(std::fs::read_to_string(&ours).unwrap(), kubeconfig(address));
+        assert!(Kubeconfig::write(&link, address, &clock).is_err(), "a link of somebody else is not followed");
+        let written = Kubeconfig::write(&ours, address, &clock).unwrap();
+        assert_eq!(std::fs::read_to_string(&ours).unwrap(), kubeconfig(address, &clock));
         drop(written);
         assert!(!ours.exists() && theirs.exists());
     }

@@ -1,4 +1,6 @@
-//! What has been seen of a rollout, as one value. Pure: sights go in, changes worth telling come out.
+//! What has been seen of the demo, as one value. Pure: sights go in, changes worth telling come out.
+//!
+//! The canary is seen as `seaway watch` sees it; here is what only the demo knows: its story and its users.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -6,10 +8,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use seaway_api::Phase;
 use serde::Serialize;
-use serde_json::Value;
 
-/// Events that are remembered for the screen.
-const EVENTS_KEPT: usize = 50;
+use super::story::{NAME, NAMESPACE};
+use crate::watch::objects::Key;
+use crate::watch::world::{self, World};
+
+/// Simulated time over which the shares of versions are counted.
+const RECENTLY: Duration = Duration::from_secs(30);
+/// Simulated time between two counts that are kept.
+const COUNT_EVERY: Duration = Duration::from_secs(2);
 
 /// Where the story is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,54 +33,15 @@ pub enum Chapter {
     End,
 }
 
-/// The Canary, reduced to what is shown.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CanaryView {
-    /// Its phase.
-    pub phase: Phase,
-    /// The share the canary should have.
-    pub weight: i64,
-    /// Failed checks so far.
-    pub failed_checks: i64,
-    /// Failed checks that cause a rollback.
-    pub threshold: i64,
-    /// Pause between two steps.
-    pub interval: Duration,
-    /// When it moved last.
-    pub moved: Option<Timestamp>,
-    /// A rollback is under way.
-    pub rolling_back: bool,
-    /// The records of the last decisions.
-    pub decisions: Vec<Value>,
-}
-
 /// One thing that was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
     /// The story moved on; `version` is what is released in it.
     Chapter(Chapter, String),
-    /// The Canary as it is now.
-    Canary(Box<CanaryView>),
-    /// The route's weights: primary, canary.
-    Split(u8, u8),
-    /// An Event was written, or written again.
-    Event(EventLine),
+    /// Something in the cluster.
+    Cluster(world::Sight),
     /// What clients have met so far.
     Load(Load),
-}
-
-/// A Kubernetes Event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EventLine {
-    /// Its object's name, to tell a repetition from another.
-    #[serde(skip)]
-    pub name: String,
-    /// Whether it is a warning.
-    pub warning: bool,
-    /// Its text.
-    pub text: String,
-    /// How often it was said.
-    pub count: i32,
 }
 
 /// What clients met.
@@ -96,24 +64,8 @@ pub struct Tally {
     pub errors: u64,
 }
 
-/// A check and what it said last.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Check {
-    /// Name of the metric.
-    pub name: String,
-    /// The number, if there was one.
-    pub value: Option<f64>,
-    /// Smallest good value.
-    pub min: Option<f64>,
-    /// Largest good value.
-    pub max: Option<f64>,
-    /// `pass`, `fail` or `inconclusive`.
-    pub verdict: String,
-}
-
 /// Something new that is worth telling.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "change", rename_all = "lowercase")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The next chapter.
     Chapter {
@@ -122,22 +74,8 @@ pub enum Change {
         /// What is released in it.
         version: String,
     },
-    /// A new phase.
-    Phase {
-        /// Which.
-        phase: Phase,
-    },
-    /// The route was changed.
-    Split {
-        /// Weight of the primary.
-        primary: u8,
-        /// Weight of the canary.
-        canary: u8,
-    },
-    /// A check was answered.
-    Check(Check),
-    /// Somebody should know.
-    Event(EventLine),
+    /// The canary changed.
+    Canary(world::Change),
 }
 
 /// Everything that has been seen.
@@ -151,16 +89,12 @@ pub struct Model {
     pub now: Timestamp,
     /// Where the story is.
     pub chapter: Chapter,
-    /// The Canary.
-    pub canary: CanaryView,
-    /// The route's weights.
-    pub split: Option<(u8, u8)>,
-    /// The checks, in the order they were first seen.
-    pub checks: Vec<Check>,
-    /// The last Events, newest last, with the time they were said last.
-    pub events: VecDeque<(Timestamp, EventLine)>,
+    /// The cluster.
+    pub world: World,
     /// What clients met.
     pub load: Load,
+    /// What they had met a little earlier, oldest first.
+    earlier: VecDeque<(Timestamp, Load)>,
     /// Every phase that was seen, in order.
     pub phases: Vec<Phase>,
     /// Version of each release: the app's first, the good one, the bad one.
@@ -175,14 +109,17 @@ impl Model {
             began,
             now: began,
             chapter: Chapter::default(),
-            canary: CanaryView::default(),
-            split: None,
-            checks: Vec::new(),
-            events: VecDeque::new(),
+            world: World::new(began),
             load: Load::default(),
+            earlier: VecDeque::new(),
             phases: Vec::new(),
             versions: vec![version.to_owned()],
         }
+    }
+
+    /// The canary it is about.
+    pub fn key() -> Key {
+        Key::new(NAMESPACE, NAME)
     }
 
     /// Takes in a sight; what is new about it comes back.
@@ -196,175 +133,96 @@ impl Model {
                 }
                 vec![Change::Chapter { chapter, version }]
             }
-            Sight::Canary(view) => self.see_canary(*view),
-            Sight::Split(primary, canary) if self.split == Some((primary, canary)) => Vec::new(),
-            Sight::Split(primary, canary) => {
-                self.split = Some((primary, canary));
-                vec![Change::Split { primary, canary }]
+            Sight::Cluster(sight) => {
+                let changes = self.world.take(self.now, sight);
+                self.phases.extend(changes.iter().filter_map(|(_, change)| match change {
+                    world::Change::Phase { phase } => Some(*phase),
+                    _ => None,
+                }));
+                changes.into_iter().map(|(_, change)| Change::Canary(change)).collect()
             }
-            Sight::Event(event) => self.see_event(event),
             Sight::Load(load) => {
-                self.load = load;
+                self.count(load);
                 Vec::new()
             }
         }
     }
 
-    fn see_canary(&mut self, view: CanaryView) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let news: Vec<&Value> =
-            view.decisions.iter().filter(|record| !self.canary.decisions.contains(record)).collect();
-        for record in news {
-            let mut found = Vec::new();
-            checks(record, &mut found);
-            for check in found {
-                match self.checks.iter_mut().find(|known| known.name == check.name) {
-                    Some(known) => *known = check.clone(),
-                    None => self.checks.push(check.clone()),
-                }
-                changes.push(Change::Check(check));
-            }
+    fn count(&mut self, load: Load) {
+        let due = self.earlier.back().is_none_or(|(at, _)| elapsed(*at, self.now) >= COUNT_EVERY);
+        if due {
+            self.earlier.push_back((self.now, load.clone()));
         }
-        if view.phase != self.canary.phase {
-            self.phases.push(view.phase);
-            changes.push(Change::Phase { phase: view.phase });
+        while self.earlier.front().is_some_and(|(at, _)| elapsed(*at, self.now) > RECENTLY) {
+            self.earlier.pop_front();
         }
-        self.canary = view;
-        changes
+        self.load = load;
     }
 
-    fn see_event(&mut self, event: EventLine) -> Vec<Change> {
-        let last = self.events.iter().rev().find(|(_, known)| known.name == event.name);
-        if last.is_some_and(|(_, known)| known.count >= event.count && known.text == event.text) {
-            return Vec::new();
-        }
-        self.events.push_back((self.now, event.clone()));
-        if self.events.len() > EVENTS_KEPT {
-            self.events.pop_front();
-        }
-        vec![Change::Event(event)]
+    /// Which share of the last requests a version answered, in percent; `None` when there were none.
+    pub fn share(&self, version: &str) -> Option<f64> {
+        let (_, before) = self.earlier.front()?;
+        let all = self.load.requests.saturating_sub(before.requests);
+        let of = |load: &Load| load.versions.get(version).map_or(0, |tally| tally.requests);
+        let its = of(&self.load).saturating_sub(of(before));
+        (all > 0).then(|| its as f64 * 100.0 / all as f64)
     }
 
-    /// How long until the next step can happen; `None` when nothing waits for the clock.
-    pub fn next_step(&self) -> Option<Duration> {
-        let waits = matches!(self.canary.phase, Phase::Progressing | Phase::Waiting | Phase::WaitingPromotion);
-        let interval = self.canary.interval;
-        if !waits || self.canary.rolling_back || interval.is_zero() {
-            return None;
-        }
-        let since = Duration::try_from(self.now.duration_since(self.canary.moved?)).unwrap_or_default();
-        let into = Duration::from_nanos((since.as_nanos() % interval.as_nanos()) as u64);
-        Some(interval.saturating_sub(into))
+    /// The Canary's phase.
+    pub fn phase(&self) -> Phase {
+        self.world.canary(&Self::key()).map(|known| known.facts.phase()).unwrap_or_default()
     }
 
     /// Simulated time since the story began.
     pub fn elapsed(&self) -> Duration {
-        Duration::try_from(self.now.duration_since(self.began)).unwrap_or_default()
+        elapsed(self.began, self.now)
     }
 }
 
-/// Finds the records of checks in the record of a decision, however deep they are.
-fn checks(record: &Value, found: &mut Vec<Check>) {
-    match record {
-        Value::Object(members) => {
-            if let (Some(Value::String(name)), Some(Value::String(verdict))) =
-                (members.get("check"), members.get("verdict"))
-            {
-                let number = |key: &str| members.get(key).and_then(Value::as_f64);
-                found.push(Check {
-                    name: name.clone(),
-                    value: number("value"),
-                    min: number("min"),
-                    max: number("max"),
-                    verdict: verdict.clone(),
-                });
-            } else {
-                members.values().for_each(|member| checks(member, found));
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| checks(item, found)),
-        _ => {}
-    }
-}
-
-/// A duration as minutes and seconds, rounded to whole seconds.
-pub fn clock(duration: Duration) -> String {
-    let seconds = (duration.as_secs_f64()).round() as u64;
-    format!("{}:{:02}", seconds / 60, seconds % 60)
+fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use seaway_api::Canary;
 
     use super::*;
+    use crate::watch::canary::{CanaryFacts, raw};
+    use crate::watch::objects::Object;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
     }
 
-    fn progressing(moved: i64, decisions: Vec<Value>) -> Sight {
-        Sight::Canary(Box::new(CanaryView {
-            phase: Phase::Progressing,
-            interval: Duration::from_secs(60),
-            threshold: 5,
-            moved: Some(at(moved)),
-            decisions,
-            ..CanaryView::default()
-        }))
+    fn load(old: u64, new: u64) -> Sight {
+        let versions = [("6.0.0", old), ("6.0.1", new)];
+        let versions = versions.map(|(version, requests)| (version.to_owned(), Tally { requests, errors: 0 })).into();
+        Sight::Load(Load { requests: old + new, blamed: 0, versions })
     }
 
     #[test]
-    fn the_same_sight_twice_is_told_once() {
+    fn phases_are_remembered_in_order() {
         let mut model = Model::new(at(0), 20, "6.0.0");
-        assert_eq!(model.see(at(1), progressing(1, Vec::new())), [Change::Phase { phase: Phase::Progressing }]);
-        assert_eq!(model.see(at(2), progressing(1, Vec::new())), []);
-        assert_eq!(model.see(at(3), Sight::Split(90, 10)), [Change::Split { primary: 90, canary: 10 }]);
-        assert_eq!(model.see(at(4), Sight::Split(90, 10)), []);
-    }
-
-    #[test]
-    fn the_next_step_counts_down_from_interval_to_interval() {
-        let mut model = Model::new(at(0), 20, "6.0.0");
-        assert_eq!(model.next_step(), None);
-        model.see(at(15), progressing(10, Vec::new()));
-        assert_eq!(model.next_step().map(clock).as_deref(), Some("0:55"));
-        model.see(at(131), Sight::Split(100, 0));
-        assert_eq!(model.next_step().map(clock).as_deref(), Some("0:59"), "a tick that changed nothing starts another");
-    }
-
-    #[test]
-    fn checks_are_found_wherever_they_are_recorded() {
-        let record =
-            json!({"rule": "analyse", "checks": [{"check": "latency", "verdict": "fail", "value": 0.7, "max": 0.5}]});
-        let mut model = Model::new(at(0), 20, "6.0.0");
-        let changes = model.see(at(1), progressing(1, vec![record.clone()]));
-        assert!(matches!(changes.first(), Some(Change::Check(check)) if check.value == Some(0.7)));
-        assert_eq!(model.see(at(2), progressing(1, vec![record])), [], "a record is told once");
-        assert_eq!(model.checks.len(), 1);
-    }
-
-    #[test]
-    fn an_event_that_is_said_again_is_told_again() {
-        let event = |name: &str, count| {
-            Sight::Event(EventLine { name: name.to_owned(), warning: false, text: name.to_owned(), count })
-        };
-        let mut model = Model::new(at(0), 20, "6.0.0");
-        model.see(at(1), event("a", 1));
-        model.see(at(2), event("b", 1));
-        assert_eq!(model.see(at(3), event("a", 1)), []);
-        assert_eq!(model.see(at(4), event("a", 2)).len(), 1);
-        let order: Vec<_> = model.events.iter().map(|(_, event)| event.name.as_str()).collect();
-        assert_eq!(order, ["a", "b", "a"]);
-    }
-
-    #[test]
-    fn only_so_many_events_are_kept() {
-        let mut model = Model::new(at(0), 20, "6.0.0");
-        for number in 0..100 {
-            let name = number.to_string();
-            model.see(at(number), Sight::Event(EventLine { text: name.clone(), name, warning: false, count: 1 }));
+        for phase in [Phase::Initializing, Phase::Initialized, Phase::Initialized] {
+            let facts = CanaryFacts::of(&raw(&Canary::test().at(phase)));
+            model.see(at(1), Sight::Cluster(world::Sight::Seen(Object::Canary(Box::new(facts)))));
         }
-        assert_eq!(model.events.len(), EVENTS_KEPT);
+        assert_eq!(
+            (model.phases.as_slice(), model.phase()),
+            (&[Phase::Initializing, Phase::Initialized][..], Phase::Initialized)
+        );
+    }
+
+    #[test]
+    fn shares_are_those_of_the_last_seconds() {
+        let mut model = Model::new(at(0), 20, "6.0.0");
+        assert_eq!(model.share("6.0.0"), None);
+        model.see(at(0), load(1000, 0));
+        assert_eq!(model.share("6.0.0"), None, "nothing happened since");
+        model.see(at(10), load(1090, 10));
+        assert_eq!((model.share("6.0.0"), model.share("6.0.1")), (Some(90.0), Some(10.0)));
+        model.see(at(35), load(1140, 60));
+        assert_eq!(model.share("6.0.1"), Some(50.0), "what is long past does not count");
     }
 }

@@ -1,21 +1,18 @@
 //! Tells what is seen: on a live screen, as plain lines, or as JSON.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use anyhow::Context;
 use jiff::Timestamp;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use ratatui::crossterm::event::KeyCode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::model::{Change, Chapter, Model, Sight, clock};
+use super::model::{Change, Chapter, Model, Sight};
 use super::story::{BAD, FIRST, GOOD};
 use super::summary::Summary;
 use crate::output::{self, Paint};
 use crate::screens;
+use crate::screens::terminal::{Screen, is_interrupt};
+use crate::watch::tell;
+use crate::watch::view::clock;
 
 /// How it is told.
 pub enum Voice {
@@ -27,12 +24,6 @@ pub enum Voice {
     Json,
 }
 
-/// The terminal, given back when dropped.
-pub struct Screen {
-    terminal: DefaultTerminal,
-    over: Arc<AtomicBool>,
-}
-
 /// Keeps the model and tells what changes in it.
 pub struct Narrator {
     /// What has been seen.
@@ -41,40 +32,21 @@ pub struct Narrator {
     heard: bool,
 }
 
-impl Screen {
-    /// Takes the terminal. Keys that mean "stop" cancel `stop`; a second one leaves at once, as a second signal does.
-    pub fn open(stop: CancellationToken) -> anyhow::Result<Self> {
-        let terminal = ratatui::try_init().context("cannot draw on this terminal; use --plain")?;
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&over);
-        std::thread::spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
-                // Without a terminal to read from there are no keys, and signals still work.
-                let Ok(ready) = event::poll(Duration::from_millis(100)) else { return };
-                if ready && event::read().is_ok_and(|event| means_stop(&event)) {
-                    if stop.is_cancelled() {
-                        ratatui::restore();
-                        std::process::exit(1);
-                    }
-                    stop.cancel();
-                }
+impl Voice {
+    /// A screen. Keys that mean "stop" cancel `stop`; a second one leaves at once, as a second signal does.
+    pub fn screen(stop: CancellationToken) -> anyhow::Result<Self> {
+        let screen = Screen::open(move |key| {
+            if !matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) && !is_interrupt(&key) {
+                return;
             }
-        });
-        Ok(Self { terminal, over })
+            if stop.is_cancelled() {
+                ratatui::restore();
+                std::process::exit(1);
+            }
+            stop.cancel();
+        })?;
+        Ok(Self::Screen(Box::new(screen)))
     }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        ratatui::restore();
-    }
-}
-
-/// In raw mode Ctrl-C is a key like any other.
-fn means_stop(event: &Event) -> bool {
-    matches!(event, Event::Key(key) if matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
-        || (key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)))
 }
 
 impl Narrator {
@@ -104,7 +76,7 @@ impl Narrator {
         self.model.now = self.model.now.max(now);
         if let Voice::Screen(screen) = &mut self.voice {
             let model = &self.model;
-            screen.terminal.draw(|frame| screens::demo::draw(model, frame)).context("cannot draw the screen")?;
+            screen.draw(|frame| screens::demo::draw(model, frame))?;
         }
         Ok(())
     }
@@ -132,32 +104,20 @@ fn line(model: &Model, change: &Change, paint: Paint) -> String {
             Chapter::Rollback => format!("— release {version}: a quarter of its answers are errors"),
             Chapter::End => "— the end".to_owned(),
         }),
-        Change::Phase { phase } => format!("phase    {}", paint.bold(phase.as_str())),
-        Change::Split { primary, canary } => format!("split    primary {primary} / canary {canary}"),
-        Change::Check(check) => {
-            let value = screens::demo::figure(check.value);
-            let verdict = match check.verdict.as_str() {
-                "pass" => paint.good("pass"),
-                other => paint.bad(other),
-            };
-            format!("check    {} {value} ({}) {verdict}", check.name, screens::demo::bounds(check))
-        }
-        Change::Event(event) => {
-            format!("event    {}", if event.warning { paint.warn(&event.text) } else { event.text.clone() })
-        }
+        Change::Canary(change) => tell::words(change, paint),
     };
     format!("{at}  {text}")
 }
 
 /// A change as JSON, with the time it was seen.
 fn record(model: &Model, change: &Change) -> serde_json::Value {
-    let mut record = json!({ "time": model.now, "elapsedSeconds": model.elapsed().as_secs() });
-    if let (Some(record), Ok(serde_json::Value::Object(members))) =
-        (record.as_object_mut(), serde_json::to_value(change))
-    {
-        record.extend(members);
+    let when = json!({ "time": model.now, "elapsedSeconds": model.elapsed().as_secs() });
+    match change {
+        Change::Chapter { chapter, version } => {
+            tell::record(when, &json!({ "change": "chapter", "chapter": chapter, "version": version }))
+        }
+        Change::Canary(change) => tell::record(when, change),
     }
-    record
 }
 
 /// What will happen, for those who read lines.
@@ -173,25 +133,34 @@ mod tests {
     use seaway_api::Phase;
 
     use super::*;
-    use crate::demo::model::{Check, EventLine};
+    use crate::watch::checks::Check;
+    use crate::watch::objects::EventLine;
+    use crate::watch::world;
 
     fn all() -> Vec<Change> {
         let check = Check {
             name: "error-rate".to_owned(),
             value: Some(24.7),
-            min: None,
             max: Some(1.0),
             verdict: "fail".to_owned(),
+            ..Check::default()
         };
-        let event =
-            EventLine { name: "x".to_owned(), warning: true, text: "Rolling back podinfo.test".to_owned(), count: 2 };
-        vec![
-            Change::Chapter { chapter: Chapter::Rollback, version: BAD.to_owned() },
-            Change::Phase { phase: Phase::Progressing },
-            Change::Split { primary: 90, canary: 10 },
-            Change::Check(check),
-            Change::Event(event),
-        ]
+        let event = EventLine {
+            name: "x".to_owned(),
+            about: Model::key(),
+            at: None,
+            warning: true,
+            text: "Rolling back podinfo.test".to_owned(),
+            count: 2,
+        };
+        let changes = [
+            world::Change::Phase { phase: Phase::Progressing },
+            world::Change::Split { primary: 90, canary: 10 },
+            world::Change::Check(check),
+            world::Change::Event(event),
+        ];
+        let chapter = Change::Chapter { chapter: Chapter::Rollback, version: BAD.to_owned() };
+        std::iter::once(chapter).chain(changes.map(Change::Canary)).collect()
     }
 
     fn model() -> Model {

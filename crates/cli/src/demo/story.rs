@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 
 use super::ground::{Ground, MANIFESTS};
-use super::model::{CanaryView, Chapter, Sight};
+use super::model::{Chapter, Sight};
 use super::users::Users;
 
 /// Namespace of the app.
@@ -52,8 +52,8 @@ pub struct Cast<'a> {
     pub ground: &'a Ground,
     /// Those who use the app.
     pub users: &'a Users,
-    /// The Canary, as it is seen.
-    pub canary: watch::Receiver<CanaryView>,
+    /// The Canary's phase, as it is seen.
+    pub phase: watch::Receiver<Phase>,
     /// Where chapters are announced.
     pub sights: Sender<Sight>,
 }
@@ -96,7 +96,7 @@ impl Cast<'_> {
 
     async fn until(&mut self, otherwise: &str, arrived: impl Fn(Phase) -> bool) -> anyhow::Result<Phase> {
         let clock = self.ground.cluster().clock();
-        let seen = async { self.canary.wait_for(|canary| arrived(canary.phase)).await.map(|canary| canary.phase) };
+        let seen = async { self.phase.wait_for(|phase| arrived(*phase)).await.map(|phase| *phase) };
         tokio::select! {
             phase = seen => phase.context("nobody watches the Canary any more"),
             () = clock.sleep(PATIENCE) => bail!("the canary {NAME}.{NAMESPACE} {otherwise} within {} simulated minutes",

@@ -5,8 +5,9 @@ use std::time::Duration;
 use seaway_api::Phase;
 use serde::Serialize;
 
-use super::model::{Load, Model, clock};
+use super::model::{Load, Model};
 use crate::output::Paint;
+use crate::watch::view::clock;
 
 /// The least number of requests that makes the story worth believing.
 pub const ENOUGH_REQUESTS: u64 = 2_000;

@@ -19,7 +19,7 @@ pub enum Steps {
 
 impl Steps {
     /// The steps of an analysis. Flagger stalls on steps that do not grow; here they are errors.
-    pub(super) fn new(analysis: &Analysis) -> Result<Self, FieldError> {
+    pub fn new(analysis: &Analysis) -> Result<Self, FieldError> {
         if let Some(step) = analysis.step_weight {
             return Self::even(step, analysis.max_weight.unwrap_or(0));
         }

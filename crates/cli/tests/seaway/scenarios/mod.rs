@@ -14,3 +14,4 @@ mod request_budget;
 mod restarts;
 mod rollout;
 mod tutorial;
+mod watch;
