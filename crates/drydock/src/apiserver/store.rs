@@ -39,6 +39,7 @@ struct Version {
 }
 
 /// The objects of one resource.
+#[derive(Default)]
 struct Shelf {
     objects: BTreeMap<Key, Vec<Version>>,
     log: VecDeque<Arc<Change>>,
@@ -46,12 +47,6 @@ struct Shelf {
     lost: u64,
     /// Rung after every change; watches sleep on it.
     changed: Bell,
-}
-
-impl Default for Shelf {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), log: VecDeque::new(), lost: 0, changed: Bell::default() }
-    }
 }
 
 /// Everything the lock protects.

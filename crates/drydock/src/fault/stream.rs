@@ -98,7 +98,7 @@ impl Flow {
                 Weather::Away | Weather::Fair => {}
             }
             if self.shared.restarts() != self.restarts && !self.over {
-                return self.broken(reset());
+                return Some(self.broken(reset()));
             }
             let now = self.shared.clock.now();
             let waits_until = match self.queue.pop_front() {
@@ -117,13 +117,13 @@ impl Flow {
                 // Whatever turned, the beginning of the loop finds it.
                 _ = self.turned.rung() => {}
                 () = reach(clock, doom.map(|(at, _)| at)) => match doom {
-                    Some((_, End::TimedOut)) => return self.broken(timed_out()),
+                    Some((_, End::TimedOut)) => return Some(self.broken(timed_out())),
                     _ => self.expire("0"),
                 },
                 () = reach(clock, waits_until) => {}
                 frame = self.inner.frame(), if waits_until.is_none() && !self.silent => match frame {
                     None => self.over = true,
-                    Some(Err(error)) => return self.broken(error),
+                    Some(Err(error)) => return Some(self.broken(error)),
                     Some(Ok(frame)) => if let Ok(line) = frame.into_data() {
                         self.take(line).await;
                     },
@@ -133,9 +133,9 @@ impl Flow {
     }
 
     /// Ends the watch with a broken connection.
-    fn broken(&mut self, error: BoxError) -> Option<Result<Bytes, BoxError>> {
+    fn broken(&mut self, error: BoxError) -> Result<Bytes, BoxError> {
         self.end();
-        Some(Err(error))
+        Err(error)
     }
 
     /// Ends the watch with 410.

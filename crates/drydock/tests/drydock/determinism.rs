@@ -149,12 +149,11 @@ async fn people(cluster: &Cluster, choice: &Seed) {
     let pods: Api<Pod> = Api::namespaced(cluster.client("people"), "test");
     for _ in 0..4 {
         clock.sleep(Duration::from_millis(3_000 + choice.below(4_000))).await;
-        let patch = match choice.below(2) {
-            0 => json!({"spec": {"replicas": 2 + choice.below(4)}}),
-            _ => {
-                let image = format!("stefanprodan/podinfo:6.0.{}", 1 + choice.below(3));
-                json!({"spec": {"template": {"spec": {"containers": [{"name": "podinfod", "image": image}]}}}})
-            }
+        let patch = if choice.below(2) == 0 {
+            json!({"spec": {"replicas": 2 + choice.below(4)}})
+        } else {
+            let image = format!("stefanprodan/podinfo:6.0.{}", 1 + choice.below(3));
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "podinfod", "image": image}]}}}})
         };
         deployments.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
         clock.sleep(Duration::from_millis(choice.below(3_000))).await;
