@@ -38,6 +38,9 @@ var packages = []struct {
 // alsoSent are bodies of requests that are no objects.
 var alsoSent = []string{"core.v1.Binding", "meta.v1.DeleteOptions", "policy.v1.Eviction"}
 
+// notObjects are types that JSON writes in ways of their own; whoever reads the table knows them.
+var notObjects = []string{"meta.v1.FieldsV1", "meta.v1.MicroTime", "meta.v1.Time"}
+
 // A field is one member of a message: its number, its name in JSON, what it holds, and how Go writes it as JSON.
 // Kinds are string, bytes, bool, int, float, the name of a type, and "[]kind" and "{}kind" of these. Members of an
 // "inline" one are those of the message around it, and it has no name ("-"); "omit" is not written when it is zero.
@@ -74,7 +77,7 @@ func messages(resources []*resource) ([]line, error) {
 		name := queue[0]
 		queue = queue[1:]
 		structure, ok := all[name].(*ast.StructType)
-		if _, done := table[name]; done || !ok {
+		if _, done := table[name]; done || !ok || slices.Contains(notObjects, name) {
 			continue
 		}
 		fields, err := fieldsOf(name, structure, all)
