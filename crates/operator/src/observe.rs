@@ -100,11 +100,13 @@ impl Scene<'_> {
         }
     }
 
-    /// What is stored of the primary from before a promotion; looked for only while the rules may ask for it, since all
-    /// stores of a namespace have to be read.
+    /// What is stored of the primary from before a promotion; looked for only while the rules may ask for it.
     fn previous(&self) -> Previous {
         let status = self.canary.status_or_default();
-        let asked = matches!(status.phase, Phase::Promoting | Phase::Finalising | Phase::Failed);
+        let asked = matches!(
+            status.phase,
+            Phase::Progressing | Phase::WaitingPromotion | Phase::Promoting | Phase::Finalising | Phase::Failed
+        );
         if !asked && !status.is_true(ROLLING_BACK) {
             return Previous::Unknown;
         }

@@ -13,7 +13,7 @@ use super::round::{Hooks, Round};
 use crate::analysis::{self, Outcome};
 use crate::effect::Effect;
 use crate::intent;
-use crate::observed::{Readiness, Revision, Workload};
+use crate::observed::{Previous, Readiness, Revision, Workload};
 use crate::question::Subject;
 use crate::revision::{digest, same_revision};
 use crate::split::Split;
@@ -22,6 +22,25 @@ use crate::zoo;
 
 /// Phases `Progressing` and `WaitingPromotion`.
 pub(super) fn decide(round: &Round<'_>) -> Draft {
+    let mut draft = analyse(round);
+    store_primary(round, &mut draft);
+    draft
+}
+
+/// What the primary runs is stored as soon as something else is analysed: from here on the target no longer says it, and
+/// a primary that somebody deletes can be made again from nothing else. The promotion finds it stored. It comes last:
+/// nothing waits for it.
+fn store_primary(round: &Round<'_>, draft: &mut Draft) {
+    let Round { status, seen, .. } = *round;
+    let Some(revision) = seen.revision.as_ref().filter(|revision| same_revision(status, revision)) else { return };
+    let settled = round.foreign() || status.is_true(ROLLING_BACK) || promotion::has_applied(round);
+    let copying = draft.effects.iter().any(|effect| matches!(effect, Effect::StorePrevious(_)));
+    if seen.primary.is_some() && seen.previous == Previous::Absent && !settled && !copying {
+        draft.make(Effect::StorePrevious(revision.clone()));
+    }
+}
+
+fn analyse(round: &Round<'_>) -> Draft {
     if round.status.is_true(ROLLING_BACK) {
         return rollback::go_on(round);
     }

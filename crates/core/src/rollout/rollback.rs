@@ -127,7 +127,7 @@ fn prospect(round: &Round<'_>, reason: &str) -> Prospect {
         return Prospect::Lost;
     }
     match (&round.seen.primary, round.seen.previous) {
-        (None, Previous::Differs) if promoting => Prospect::Restorable,
+        (None, Previous::Differs) => Prospect::Restorable,
         (Some(_), Previous::Absent) if promoting && rejected(round) => Prospect::Lost,
         (Some(_), _) if promoting && rejected(round) => Prospect::Restorable,
         (None, _) => Prospect::Lost,

@@ -259,24 +259,53 @@ async fn a_deleted_primary_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_primary_deleted_in_analysis_leaves_users_with_the_canary() {
+async fn a_primary_deleted_in_analysis_is_made_again_while_the_canary_serves() {
     let ship = Ship::launch_initialised().await;
     let users = Users::start(&ship.cluster, 10);
     ship.set_image("podinfo", "6.0.1").await;
     ship.until_weight("podinfo", 20).await;
     let deployments: Api<Deployment> = ship.api("test");
     deployments.delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
+    ship.sail(Duration::from_secs(2)).await;
+    assert_eq!(ship.weights("podinfo").await, (0, 100), "the only side that answers");
+    users.forget();
     ship.until_phase("podinfo", Phase::Failed).await;
-    assert_eq!(ship.weights("podinfo").await, (0, 100));
-    ship.sail(Duration::from_secs(10)).await;
+    assert_eq!(ship.weights("podinfo").await, (100, 0));
+    assert_eq!((ship.image("podinfo-primary").await.as_str(), ship.replicas("podinfo").await), ("6.0.0", 0));
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_deleted_after_a_failure_is_made_again_from_what_was_proven() {
+    let ship = Ship::launch_initialised().await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1-err50").await;
+    ship.until_phase("podinfo", Phase::Failed).await;
+    let deployments: Api<Deployment> = ship.api("test");
+    deployments.delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!((ship.image("podinfo-primary").await.as_str(), ship.replicas("podinfo").await), ("6.0.0", 0));
     users.forget();
     ship.sail(Duration::from_secs(60)).await;
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+    ship.set_image("podinfo", "6.0.2").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+}
 
-    // The version that was promoted last brings the primary back, and the primary its traffic.
-    ship.set_image("podinfo", "6.0.0").await;
-    ship.until("the primary serves", async |ship| ship.weights("podinfo").await == (100, 0)).await;
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_primary_stays_and_is_told_once() {
+    let ship = Ship::launch_initialised().await;
+    let _users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo-primary", "6.0.9").await;
+    ship.sail(Duration::from_secs(300)).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.9");
+    let text = "podinfo-primary.test was edited and no longer runs what was promoted, the next promotion replaces it";
+    assert_eq!(ship.transcript.events().iter().filter(|told| *told == text).count(), 1, "{}", ship.transcript);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Succeeded).await;
+    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+    assert_eq!(ship.transcript.events().iter().filter(|told| *told == text).count(), 1, "{}", ship.transcript);
 }
 
 #[tokio::test(start_paused = true)]
