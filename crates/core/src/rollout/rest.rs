@@ -34,6 +34,7 @@ fn look(round: &Round<'_>, mut draft: Draft) -> Draft {
         Some(revision) => {
             stamp(round, &mut draft, revision);
             remake(round, &mut draft);
+            tell_of_edits(round, &mut draft, revision);
             sleep(round, &mut draft);
             draft
         }
@@ -154,6 +155,19 @@ pub(super) fn remake(round: &Round<'_>, draft: &mut Draft) {
             draft.make(Effect::RestorePrevious(round.applied()));
         }
         _ => {}
+    }
+}
+
+/// A primary that was given what the target runs and runs something else was edited by hand. It stays as it is, as with
+/// Flagger: whoever edits what serves users has a reason. But it was never analysed, and people hear of it.
+fn tell_of_edits(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
+    let Round { status, seen, plan, .. } = *round;
+    let given = seen.primary.as_ref().and_then(|primary| primary.id.as_deref());
+    let edited = given == Some(&flagger_id(&plan.uid, revision)) && !seen.target_equals_primary;
+    if edited && status.phase != Phase::Failed && revision::same_revision(status, revision) {
+        let primary = plan.primary_key();
+        let text = format!("{primary} was edited and no longer runs what was promoted, the next promotion replaces it");
+        draft.notices.push(round.warning("primary edited", text));
     }
 }
 
