@@ -179,7 +179,9 @@ mod tests {
     fn leftovers_of_an_older_name_hold_nothing_up() {
         let canary = Canary::test();
         let mut world = podinfo(&canary);
-        [route(&canary, "old"), primary(&canary, "old")].into_iter().for_each(|leftover| world.insert(leftover));
+        for leftover in [route(&canary, "old"), primary(&canary, "old")] {
+            world.insert(leftover);
+        }
         assert_eq!(InUse::of(&canary, &world), InUse::default());
         world.remove(HTTP_ROUTE, "test", "podinfo");
         assert_eq!(InUse::of(&canary, &world), InUse::default(), "the route was deleted and comes back");

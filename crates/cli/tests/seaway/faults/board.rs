@@ -97,7 +97,7 @@ impl Book {
         let place = (commit.resource.clone(), text(object, "/metadata/namespace"), text(object, "/metadata/name"));
         self.note(commit.time, || {
             let (resource, namespace, name) = &place;
-            let after = commit.after.as_ref().map_or_else(|| "gone".to_owned(), |after| after.to_string());
+            let after = commit.after.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
             format!("commit {} {} {resource} {namespace}/{name} {after}", commit.user, commit.verb)
         });
         let ours = commit.user.starts_with(OPERATOR);
@@ -117,10 +117,10 @@ impl Book {
         match (&commit.before, &commit.after) {
             _ if is_left_out(&place.0, &place.2) => {}
             (None, Some(_)) => {
-                *self.births.entry(("create", place.0.clone(), family(object, &place))).or_default() += 1
+                *self.births.entry(("create", place.0.clone(), family(object, &place))).or_default() += 1;
             }
             (Some(_), None) => {
-                *self.births.entry(("delete", place.0.clone(), family(object, &place))).or_default() += 1
+                *self.births.entry(("delete", place.0.clone(), family(object, &place))).or_default() += 1;
             }
             _ => {}
         }

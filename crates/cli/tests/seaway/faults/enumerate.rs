@@ -67,7 +67,7 @@ pub fn story(name: &str) {
                 continue;
             }
             // Shifted from kind to kind, so that a sample meets different points.
-            if (place + number) % every != 0 {
+            if !(place + number).is_multiple_of(every) {
                 continue;
             }
             row.run += 1;

@@ -33,7 +33,7 @@ impl Hand {
         let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
         let response = self.api.as_user(self.user).call(request).await.unwrap();
         let code = response.status().as_u16();
-        let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         (code, serde_json::from_slice(&body).unwrap_or_default())
     }
 

@@ -28,6 +28,8 @@ mod stage;
 mod story;
 mod swarm;
 
+use std::fmt::Write as _;
+
 use ground::Terrain;
 use mishap::Mishap;
 
@@ -135,12 +137,13 @@ fn the_cost_of_a_run_is_told() {
         let run = enumerate::perform(story, &[], &Terrain::default(), None);
         let (took, calls, events) = (begun.elapsed().as_millis(), run.calls.len(), run.events.len());
         let simulated = run.took.as_secs();
-        text.push_str(&format!(
-            "{:<20}{took:>6} ms, {simulated:>4} s simulated, {calls} calls, {events} watch events, {} users' requests, {:?}\n",
-            story.name,
-            run.asked,
-            run.laps.iter().map(std::time::Duration::as_millis).collect::<Vec<_>>(),
-        ));
+        let laps: Vec<u128> = run.laps.iter().map(std::time::Duration::as_millis).collect();
+        writeln!(
+            text,
+            "{:<20}{took:>6} ms, {simulated:>4} s simulated, {calls} calls, {events} watch events, {} users' requests, {laps:?}",
+            story.name, run.asked,
+        )
+        .unwrap();
         failures.extend(run.failures.iter().map(|failure| format!("{}: {failure}", story.name)));
     }
     enumerate::tell(&text);

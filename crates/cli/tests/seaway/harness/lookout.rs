@@ -21,6 +21,9 @@ use serde_json::Value;
 #[derive(Clone, Default)]
 pub struct Lookout(Arc<Mutex<Log>>);
 
+/// A Canary as it was committed, and what it says.
+type Read = (Arc<Value>, Arc<(Canary, Plan)>);
+
 #[derive(Default)]
 struct Log {
     /// Latest object by resource and name, namespace `test` only.
@@ -29,7 +32,7 @@ struct Log {
     revisions: BTreeMap<String, String>,
     scenes: BTreeMap<String, Scene>,
     /// Canaries as they were last read: reading one is most of what looking costs.
-    plans: BTreeMap<String, (Arc<Value>, Arc<(Canary, Plan)>)>,
+    plans: BTreeMap<String, Read>,
     violations: Vec<(Timestamp, String)>,
 }
 
