@@ -117,6 +117,7 @@ impl Operator {
         }
         let kinds: Vec<Kind> = watched.iter().map(|one| one.kind).collect();
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             error = failure(&mut tasks) => return Err(error),
             () = cache.complete(&kinds) => self.health.synced.store(true, Ordering::Relaxed),
@@ -127,6 +128,7 @@ impl Operator {
             self.config.lease.clone().map(|lease| Elector::new(lease, requests.clone(), self.clock.clone(), fence));
         if let Some(elector) = &mut elector {
             let won = tokio::select! {
+                biased;
                 won = elector.acquire(&stop) => won,
                 error = failure(&mut tasks) => return Err(error),
             };
@@ -138,11 +140,13 @@ impl Operator {
         let lead = self.lead(&cache, requests, &stop);
         let held = match &mut elector {
             None => tokio::select! {
+                biased;
                 () = lead => true,
                 error = failure(&mut tasks) => return Err(error),
             },
             Some(elector) => {
                 let held = tokio::select! {
+                    biased;
                     // Leaving this block drops the loop and with it every round under way.
                     () = elector.hold() => false,
                     () = lead => true,
