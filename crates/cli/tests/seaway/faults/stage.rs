@@ -100,8 +100,8 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
     }
     let ends = ends(story, mishaps);
     if mishaps.len() > 1 {
-        // Each of them may cost a failed check or start the analysis again.
-        stage.limit += INTERVAL * SLACK * 2;
+        // Each of them may cost a failed check, and one may start the analysis again.
+        stage.limit += INTERVAL * SLACK * 2 + reference.map_or(Duration::ZERO, |reference| reference.took);
     }
     let converged = stage.converge(&ends, mark.begin, &strikes).await;
     run.took = Duration::try_from(stage.last_request().max(mark.begin).duration_since(mark.begin)).unwrap_or_default();
@@ -372,7 +372,9 @@ impl Stage {
             self.ground.person.set_image(PROOF, "").await;
             if adopts { End::Initialised(PROOF) } else { End::Promoted(PROOF) }
         };
-        if !self.until(|book| oracle::rests_at(book, end)).await {
+        // With faults still to come the Canary may be created anew even now.
+        let adopted = |book: &Book| !late.is_zero() && oracle::rests_at(book, End::Initialised(PROOF));
+        if !self.until(|book| oracle::rests_at(book, end) || adopted(book)).await {
             let book = self.ground.board.read();
             run.failures.push(format!("the rollout after it never ended: {}", oracle::situation(&book)));
         }
