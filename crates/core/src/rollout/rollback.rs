@@ -5,12 +5,13 @@
 //! nowhere if nobody does. A primary that was changed by a failed promotion is restored before it gets its traffic back. If
 //! there is no primary to go back to, the rollout fails on the canary, so that there is always an end.
 
+use jiff::Timestamp;
 use seaway_api::canary::{Condition, ConditionStatus, HookType, Phase};
 
 use super::analyse;
 use super::draft::Draft;
 use super::promotion;
-use super::round::{Drained, Reply, Round};
+use super::round::{Drained, Reply, Round, later};
 use crate::effect::{Effect, Notice, Severity};
 use crate::observed::{Previous, Readiness, Revision};
 use crate::question::Subject;
@@ -120,8 +121,8 @@ enum Prospect {
     Lost,
 }
 
-fn prospect(round: &Round<'_>, reason: &str) -> Prospect {
-    let promoting = reason == PROMOTION_FAILED;
+fn prospect(round: &Round<'_>, condition: &Condition) -> Prospect {
+    let promoting = condition.reason == PROMOTION_FAILED;
     if promoting && round.foreign() {
         // A promotion that Flagger began left nothing to restore.
         return Prospect::Lost;
@@ -132,11 +133,18 @@ fn prospect(round: &Round<'_>, reason: &str) -> Prospect {
         (Some(_), _) if promoting && rejected(round) => Prospect::Restorable,
         (None, _) => Prospect::Lost,
         (Some(primary), _) => match primary.readiness {
+            // Right after the restoration the Deployment still shows how the promotion failed.
+            Readiness::Failed { .. } if promoting && round.now < restored_by(round, condition) => Prospect::Good,
             // While some of its pods answer it is only what was restored that must be complete.
             Readiness::Failed { .. } if promoting || !primary.answers() => Prospect::Lost,
             _ => Prospect::Good,
         },
     }
+}
+
+/// Until when a primary that is being restored is waited for, whatever its Deployment says.
+fn restored_by(round: &Round<'_>, condition: &Condition) -> Timestamp {
+    later(condition.last_transition_time.unwrap_or(round.now), round.plan.deadline)
 }
 
 /// Whether the primary runs the revision that failed in it.
@@ -148,7 +156,7 @@ fn rejected(round: &Round<'_>) -> bool {
 pub(super) fn go_on(round: &Round<'_>) -> Draft {
     let mut draft = Draft::new("roll back");
     let Some(condition) = round.status.condition(ROLLING_BACK) else { return draft };
-    match prospect(round, &condition.reason) {
+    match prospect(round, condition) {
         Prospect::Restorable => {
             announce(round, &mut draft, condition);
             move_traffic(round, &mut draft, &condition.reason);
@@ -182,6 +190,12 @@ fn withdraw(round: &Round<'_>, mut draft: Draft, condition: &Condition) -> Draft
     round.wait_for_drain(&mut draft);
     match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
         Some(Readiness::Ready) => {}
+        Some(Readiness::Failed { reason })
+            if condition.reason == PROMOTION_FAILED && round.now < restored_by(round, condition) =>
+        {
+            round.waiting(&mut draft, "primary", round.primary_not_ready(reason));
+            draft.wake_at(restored_by(round, condition));
+        }
         Some(readiness @ (Readiness::Waiting { reason, .. } | Readiness::Failed { reason })) => {
             round.wait_for(&mut draft, "primary", readiness, round.primary_not_ready(reason));
         }
@@ -283,6 +297,6 @@ fn announce(round: &Round<'_>, draft: &mut Draft, condition: &Condition) {
 
 /// The step may move when the rollback starts, the condition's time does not.
 fn once(round: &Round<'_>, condition: &Condition, what: &str) -> String {
-    let since = condition.last_transition_time.map_or(0, jiff::Timestamp::as_second);
+    let since = condition.last_transition_time.map_or(0, Timestamp::as_second);
     format!("{}/rolling back since {since}/{what}", round.status.last_applied_spec)
 }
