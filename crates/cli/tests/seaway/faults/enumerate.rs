@@ -71,7 +71,7 @@ pub fn story(name: &str) {
                 continue;
             }
             row.run += 1;
-            let proves = (place + number) / every % PROOFS == 0;
+            let proves = ((place + number) / every).is_multiple_of(PROOFS);
             row.proved += usize::from(proves);
             let mishap = Mishap { at, kind };
             let (terrain, reference) = if kind.needs_two() { (two(), &together) } else { (Terrain::default(), &alone) };
