@@ -15,7 +15,7 @@ use tower::{BoxError, Service};
 use super::calls::digest;
 use super::plan::Shared;
 use super::stream::{Source, deliver};
-use super::{Call, Fault};
+use super::{Call, Fault, Point};
 use crate::apiserver::{ApiServer, AsOf, AsUser, Body, Params, Target, refusal};
 
 /// Who deletes and re-creates objects under the client.
@@ -68,15 +68,16 @@ impl Layer {
             return self.watch(parts, target.unwrap_or_default()).await;
         }
         let there = self.shared.passage(self.life).await;
-        let (place, call, due) = self.shared.begin(self.record(&parts, &body, target.as_ref(), verb));
+        let (place, call) = self.shared.begin(self.record(&parts, &body, target.as_ref(), verb));
         if !there {
             return Err(refused());
         }
-        for act in due.acts {
-            act.await;
-        }
+        let faults = match call.index {
+            Some(index) => self.shared.reach(Point::Call(index)).await,
+            None => Vec::new(),
+        };
         let exchange = Exchange { layer: &self, parts, body, target, call, place };
-        let answer = exchange.faulted(due.faults).await;
+        let answer = exchange.faulted(faults).await;
         // It may have died or been paused while this request was on its way.
         self.shared.passage(self.life).await;
         if let Ok(response) = &answer {

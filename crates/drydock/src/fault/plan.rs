@@ -1,6 +1,6 @@
 //! The plan and the counters that all clients of one [`Faults`](super::Faults) share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::bell::{Bell, Listener};
 
 /// What is to happen at a point.
 #[derive(Default)]
-pub(crate) struct Due {
+struct Due {
     /// First these, one after the other.
-    pub(crate) acts: Vec<BoxFuture<'static, ()>>,
+    acts: VecDeque<BoxFuture<'static, ()>>,
     /// Then these, until one of them answers.
-    pub(crate) faults: Vec<Fault>,
+    faults: Vec<Fault>,
 }
 
 /// How the outside world looks to the client at a moment.
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     pub(crate) fn before(&self, at: Point, act: BoxFuture<'static, ()>) {
-        self.lock().plan.entry(at).or_default().acts.push(act);
+        self.lock().plan.entry(at).or_default().acts.push_back(act);
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
@@ -129,18 +129,27 @@ impl Shared {
         }
     }
 
-    /// Records a request and hands out its place in the record and what is to happen to it.
-    pub(crate) fn begin(&self, mut call: Call) -> (usize, Call, Due) {
+    /// Records a request and hands out its place in the record.
+    pub(crate) fn begin(&self, mut call: Call) -> (usize, Call) {
         let mut state = self.lock();
-        let mut due = Due::default();
         if call.resource != "leases" {
-            let index = state.next_call;
-            call.index = Some(index);
+            call.index = Some(state.next_call);
             state.next_call += 1;
-            due = state.plan.remove(&Point::Call(index)).unwrap_or_default();
         }
         state.calls.push(call.clone());
-        (state.calls.len() - 1, call, due)
+        (state.calls.len() - 1, call)
+    }
+
+    /// Lets everything happen that is planned before a point, also what is planned meanwhile; then hands out its faults.
+    pub(crate) async fn reach(&self, at: Point) -> Vec<Fault> {
+        while let Some(act) = self.next_act(at) {
+            act.await;
+        }
+        self.lock().plan.remove(&at).unwrap_or_default().faults
+    }
+
+    fn next_act(&self, at: Point) -> Option<BoxFuture<'static, ()>> {
+        self.lock().plan.get_mut(&at)?.acts.pop_front()
     }
 
     /// Changes a recorded request.
@@ -150,13 +159,12 @@ impl Shared {
         }
     }
 
-    /// Records an event and hands out what is to happen to it.
-    pub(crate) fn arrive(&self, mut event: WatchEvent) -> (WatchEvent, Due) {
+    /// Records an event and numbers it.
+    pub(crate) fn arrive(&self, mut event: WatchEvent) -> WatchEvent {
         let mut state = self.lock();
         event.index = state.events.len() as u64;
-        let due = state.plan.remove(&Point::Watch(event.index)).unwrap_or_default();
         state.events.push(event.clone());
-        (event, due)
+        event
     }
 
     /// Writes down that a fault happens.

@@ -18,7 +18,7 @@ use tower::BoxError;
 
 use super::layer::{reset, timed_out};
 use super::plan::{Shared, Weather};
-use super::{Fault, LAG, LOSS_NOTICED, WatchEvent};
+use super::{Fault, LAG, LOSS_NOTICED, Point, WatchEvent};
 use crate::Clock;
 use crate::apiserver::{ApiServer, Body, Target, expired};
 use crate::bell::Listener;
@@ -158,7 +158,7 @@ impl Flow {
             return;
         };
         let target = &self.source.target;
-        let (event, due) = self.shared.arrive(WatchEvent {
+        let event = self.shared.arrive(WatchEvent {
             index: 0,
             group: target.group.clone(),
             resource: target.plural.clone(),
@@ -169,10 +169,7 @@ impl Flow {
             life: self.life,
             time: self.shared.clock.now(),
         });
-        for act in due.acts {
-            act.await;
-        }
-        for fault in due.faults {
+        for fault in self.shared.reach(Point::Watch(event.index)).await {
             if fault.applies_to_event(&event) && self.faulted(fault, &event, &line) {
                 return;
             }

@@ -65,9 +65,10 @@ impl Board {
         self.book.lock().unwrap()
     }
 
-    /// Waits until something holds, but not beyond `limit`. Says whether it does.
-    pub async fn until(&self, limit: Timestamp, holds: impl Fn(&Book) -> bool) -> bool {
+    /// Waits until something holds, but not beyond `limit`, which may be put off meanwhile. Says whether it does.
+    pub async fn until(&self, limit: impl Fn() -> Timestamp, holds: impl Fn(&Book) -> bool) -> bool {
         loop {
+            let limit = limit();
             let news = self.news.notified();
             if holds(&self.read()) {
                 return true;

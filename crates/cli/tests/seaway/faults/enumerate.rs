@@ -1,24 +1,27 @@
-//! Every point of a story times every fault that makes sense there, each in a cluster of its own.
+//! Every point of a story times every fault that makes sense there.
 //!
-//! In an optimised build all of it runs. A debug build takes a sample, evenly spread and always the same, and says so;
-//! `SEAWAY_FAULTS_EVERY=1` makes it run all. What is left out because it cannot differ from another run is counted as
-//! pruned, never silently dropped.
+//! Each story is told in a process of its own, which [forks](super::forks) at every point. What is left out because it
+//! cannot differ from another run is counted as pruned, never silently dropped. `SEAWAY_FAULTS_EVERY=40` takes a sample,
+//! evenly spread and always the same, and says so.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use seaway_drydock::fault::Point;
+use serde::{Deserialize, Serialize};
 
+use super::forks::{self, Outcome, Outcomes, Wanted};
 use super::ground::Terrain;
 use super::mishap::{KINDS, Kind, Mishap};
-use super::stage::{Run, play};
+use super::stage::{Fate, Run, play};
 use super::story::{Story, find};
 
 /// One row of the table.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Row {
     points: usize,
     pruned: usize,
@@ -38,28 +41,58 @@ impl std::ops::AddAssign for Row {
 }
 
 /// Stories that are done, all tests of this process together.
-static TOTAL: Mutex<(usize, Row, Duration)> =
-    Mutex::new((0, Row { points: 0, pruned: 0, run: 0, proved: 0, failed: 0 }, Duration::ZERO));
+static TOTAL: Mutex<(usize, Row)> = Mutex::new((0, Row { points: 0, pruned: 0, run: 0, proved: 0, failed: 0 }));
 
 /// One more rollout is told after every so manieth run, another point with every kind: it costs as much as the story.
 const PROOFS: usize = 3;
 
+/// Every so manieth run is told from its beginning as well.
+const TOLD_WHOLE: usize = 100;
+
 /// Failures that are told in full; of the others only the command.
 const TOLD: usize = 40;
 
-/// Runs one story with every fault at every point.
+/// Set in a process that tells one story and does nothing else.
+const ALONE: &str = "SEAWAY_FAULTS_ALONE";
+
+/// What that process says before its row of sums.
+const SUM: &str = "sum of all faults: ";
+
+/// Runs one story with every fault at every point, in a process of its own.
 pub fn story(name: &str) {
     let story = find(name).unwrap_or_else(|| panic!("no story {name}"));
+    if std::env::var_os(ALONE).is_some() {
+        return all_faults(story);
+    }
+    let told = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("faults::{name}"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, "yes")
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&told.stdout);
+    let sum = words.lines().find_map(|line| line.split_once(SUM)).map(|(_, sum)| serde_json::from_str(sum).unwrap());
+    if let Some(sum) = sum {
+        let mut total = TOTAL.lock().unwrap();
+        total.0 += 1;
+        total.1 += sum;
+        tell(&line(&format!("all {} stories so far", total.0), total.1));
+    }
+    assert!(told.status.success() && sum.is_some(), "{name}: {}\n{words}", told.status);
+}
+
+fn all_faults(story: &'static Story) {
     let begun = Instant::now();
     let every = every();
-    let alone = perform(story, &[], &Terrain::default(), None);
-    let together = perform(story, &[], &two(), None);
-    for (who, run) in [("alone", &alone), ("with a standby", &together)] {
-        assert!(run.failures.is_empty(), "{name} without faults, {who}: {:#?}", run.failures);
+    let terrain = |two| Terrain { two, ..Terrain::default() };
+    let crews = [false, true].map(|two| perform(story, &Fate::Mishaps(&[]), &terrain(two), None));
+    for (who, run) in ["alone", "with a standby"].iter().zip(&crews) {
+        assert!(run.failures.is_empty(), "{} without faults, {who}: {:#?}", story.name, run.failures);
     }
+    let [alone, together] = &crews;
     let mut table: Vec<(Kind, Row)> = Vec::new();
-    let (mut told, mut failed) = (0, Vec::new());
-    for (number, (kind, points)) in points(&alone, &together).into_iter().enumerate() {
+    let mut wanted = [Wanted::new(), Wanted::new()];
+    for (number, (kind, points)) in points(alone, together).into_iter().enumerate() {
         let mut row = Row { points: points.len(), ..Row::default() };
         for (place, (at, needed)) in points.into_iter().enumerate() {
             if !needed {
@@ -73,40 +106,66 @@ pub fn story(name: &str) {
             row.run += 1;
             let proves = ((place + number) / every).is_multiple_of(PROOFS);
             row.proved += usize::from(proves);
-            let mishap = Mishap { at, kind };
-            let (terrain, reference) = if kind.needs_two() { (two(), &together) } else { (Terrain::default(), &alone) };
-            let terrain = Terrain { proves, ..terrain };
-            let run = perform(story, &[mishap], &terrain, Some(reference));
-            if !run.failures.is_empty() {
-                row.failed += 1;
-                failed.push(mishap);
-                if told < TOLD {
-                    told += 1;
-                    tell(&format!("FAILED {}\n  {}\n", replay(story, &[mishap]), run.failures.join("\n  ")));
-                }
-            }
+            wanted[usize::from(kind.needs_two())].entry(at).or_default().push((kind, proves));
         }
         table.push((kind, row));
     }
+    let mut failed = Vec::new();
+    for (two, (wanted, reference)) in wanted.iter().zip(&crews).enumerate() {
+        let terrain = Terrain { proves: false, ..terrain(two == 1) };
+        for (mishap, failures) in tell_all(story, wanted, &terrain, reference) {
+            if failed.len() < TOLD {
+                tell(&format!("FAILED {}\n  {}\n", replay(story, &[mishap]), failures.join("\n  ")));
+            }
+            failed.push(mishap);
+            for (kind, row) in &mut table {
+                row.failed += usize::from(*kind == mishap.kind);
+            }
+        }
+    }
     let sum = report(story, &table, every, begun.elapsed());
-    assert!(sum.failed == 0, "{} of {} runs of {name} failed: {}", sum.failed, sum.run, list(&failed));
+    println!("{SUM}{}", serde_json::to_string(&sum).unwrap());
+    assert!(failed.is_empty(), "{} of {} runs of {} failed: {}", sum.failed, sum.run, story.name, list(&failed));
 }
 
-fn two() -> Terrain {
-    Terrain { two: true, ..Terrain::default() }
+/// Tells a story once for all the faults that are wanted, and answers which of them went wrong.
+fn tell_all(story: &'static Story, wanted: &Wanted, terrain: &Terrain, reference: &Run) -> Vec<(Mishap, Vec<String>)> {
+    let outcomes = Outcomes::default();
+    let run = perform(story, &Fate::Forks(wanted, &outcomes), terrain, Some(reference));
+    assert!(run.failures.is_empty(), "{} without faults: {:#?}", story.name, run.failures);
+    let outcomes = std::mem::take(&mut *outcomes.lock().unwrap());
+    let all: usize = wanted.values().map(Vec::len).sum();
+    assert_eq!(outcomes.len(), all, "{}: points that were never reached", story.name);
+    let mut wrong = Vec::new();
+    for (number, (mishap, Outcome { mut failures, print })) in outcomes.into_iter().enumerate() {
+        if number.is_multiple_of(TOLD_WHOLE) {
+            let proves = wanted[&mishap.at].iter().any(|(kind, proves)| *kind == mishap.kind && *proves);
+            let terrain = Terrain { proves, ..*terrain };
+            let whole = perform(story, &Fate::Mishaps(&[mishap]), &terrain, Some(reference));
+            if forks::print(&whole) != print {
+                failures.push(format!("told from the beginning it goes another way: {:?}", whole.failures));
+            }
+        }
+        if !failures.is_empty() {
+            wrong.push((mishap, failures));
+        }
+    }
+    wrong
 }
 
 /// Plays a story on a runtime of its own. A panic is a failure like any other.
-pub fn perform(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, reference: Option<&Run>) -> Run {
+pub fn perform(story: &'static Story, fate: &Fate<'_>, terrain: &Terrain, reference: Option<&Run>) -> Run {
     let played = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(play(story, mishaps, terrain, reference))
+        runtime.block_on(play(story, fate, terrain, reference))
     }));
-    played.unwrap_or_else(|panic| {
+    let run = played.unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
         let words = words.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Run { failures: vec![format!("panicked: {}", words.unwrap_or_default())], ..Run::default() }
-    })
+    });
+    forks::report(&run);
+    run
 }
 
 /// The points of each kind, and whether a run there can differ from another.
@@ -139,28 +198,24 @@ fn points(alone: &Run, together: &Run) -> Vec<(Kind, Vec<(Point, bool)>)> {
 /// Which part of the points runs.
 fn every() -> usize {
     let told = std::env::var("SEAWAY_FAULTS_EVERY").ok().and_then(|text| text.parse().ok());
-    told.unwrap_or(if cfg!(debug_assertions) { 40 } else { 1 }).max(1)
+    told.unwrap_or(1).max(1)
+}
+
+fn line(name: &str, row: Row) -> String {
+    let Row { points, pruned, run, proved, failed } = row;
+    format!("{name:<34}{points:>8}{pruned:>8}{run:>8}{proved:>8}{failed:>8}\n")
 }
 
 fn report(story: &Story, table: &[(Kind, Row)], every: usize, took: Duration) -> Row {
     let mut text = String::new();
     let heads = ["points", "pruned", "run", "proved", "failed"];
     writeln!(text, "\n{:<34}{}", "story × fault", heads.map(|head| format!("{head:>8}")).concat()).unwrap();
-    let mut line = |name: &str, row: Row| {
-        let Row { points, pruned, run, proved, failed } = row;
-        writeln!(text, "{name:<34}{points:>8}{pruned:>8}{run:>8}{proved:>8}{failed:>8}").unwrap();
-    };
     let mut sum = Row::default();
     for (kind, row) in table {
-        line(&format!("{} × {}", story.name, kind.name()), *row);
+        text += &line(&format!("{} × {}", story.name, kind.name()), *row);
         sum += *row;
     }
-    line(story.name, sum);
-    let mut total = TOTAL.lock().unwrap();
-    total.0 += 1;
-    total.1 += sum;
-    total.2 += took;
-    line(&format!("all {} stories so far", total.0), total.1);
+    text += &line(story.name, sum);
     if every > 1 {
         writeln!(text, "a sample: every {every}th point").unwrap();
     }

@@ -5,6 +5,8 @@
 //! | [`story`] | what a person does, and how it ends |
 //! | [`mishap`] | what can go wrong, by name; [`actors`], [`outside`]: who does it |
 //! | [`stage`] | one run: prelude, story, end, silence, one more rollout |
+//! | [`plot`] | what is planned against a run, and what it may take and come to |
+//! | [`forks`] | one telling of a story for all faults |
 //! | [`oracle`], [`mask`], [`guard`] | what must be true at the end, what may differ, what every write must be |
 //! | [`enumerate`] | all points of all faults, and the table |
 //! | [`swarm`] | random runs with several faults |
@@ -17,6 +19,7 @@ mod board;
 mod crew;
 mod crowd;
 mod enumerate;
+mod forks;
 mod ground;
 mod guard;
 mod hand;
@@ -24,6 +27,7 @@ mod mask;
 mod mishap;
 mod oracle;
 mod outside;
+mod plot;
 mod stage;
 mod story;
 mod swarm;
@@ -32,6 +36,7 @@ use std::fmt::Write as _;
 
 use ground::Terrain;
 use mishap::Mishap;
+use stage::Fate;
 
 /// One test per story.
 macro_rules! stories {
@@ -70,9 +75,10 @@ fn replay() {
     let mishaps: Vec<Mishap> =
         rest.split(',').filter(|text| !text.is_empty()).map(|text| text.parse().unwrap()).collect();
     let terrain = Terrain { two: mishaps.iter().any(|mishap| mishap.kind.needs_two()), ..Terrain::default() };
-    let reference = enumerate::perform(story, &[], &terrain, None);
+    let reference = enumerate::perform(story, &Fate::Mishaps(&[]), &terrain, None);
     let begun = std::time::Instant::now();
-    let run = enumerate::perform(story, &mishaps, &Terrain { traced: true, ..terrain }, Some(&reference));
+    let fate = Fate::Mishaps(&mishaps);
+    let run = enumerate::perform(story, &fate, &Terrain { traced: true, ..terrain }, Some(&reference));
     let took = begun.elapsed();
     for line in &run.trace {
         println!("{line}");
@@ -134,7 +140,7 @@ fn the_cost_of_a_run_is_told() {
     let (mut text, mut failures) = (String::new(), Vec::new());
     for story in &story::STORIES {
         let begun = std::time::Instant::now();
-        let run = enumerate::perform(story, &[], &Terrain::default(), None);
+        let run = enumerate::perform(story, &Fate::Mishaps(&[]), &Terrain::default(), None);
         let (took, calls, events) = (begun.elapsed().as_millis(), run.calls.len(), run.events.len());
         let simulated = run.took.as_secs();
         let laps: Vec<u128> = run.laps.iter().map(std::time::Duration::as_millis).collect();

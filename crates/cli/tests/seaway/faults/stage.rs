@@ -1,30 +1,24 @@
 //! One run of one story, with its mishaps, from an empty cluster to the last rollout that proves that nothing is stuck.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use seaway_drydock::fault::{Call, Fault, Faults, Point, WatchEvent};
+use seaway_drydock::fault::{Call, Faults, WatchEvent};
 
-use super::actors::{Actor, Deed, LATEST};
+use super::actors::LATEST;
 use super::board::Book;
+use super::forks::{self, Outcomes, Wanted};
 use super::ground::{Ground, INTERVAL, Terrain};
 use super::hand::{CANARIES, ROUTES};
 use super::mask::{World, world};
-use super::mishap::{Kind, Mishap, Outlook, PAUSE};
+use super::mishap::{Kind, Mishap};
 use super::oracle;
+use super::plot::{PATIENCE, Plot, SLACK};
 use super::story::{End, OLD, Story};
 
-/// How long anything may take where nothing is known yet.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// What convergence may take beyond what the story takes without faults.
-const SLACK: u32 = 3;
 /// For how many intervals nothing may be asked after the end.
 const SILENCE: u32 = 10;
-/// A leader that is killed does not come back in the same story.
-const AWAY: Duration = Duration::from_secs(86_400);
 /// The version of the rollout after the end.
 const PROOF: &str = "6.1.0";
 
@@ -32,9 +26,7 @@ const PROOF: &str = "6.1.0";
 pub struct Stage {
     pub ground: Ground,
     pub story: &'static Story,
-    limit: Timestamp,
-    /// Cleared before the last rollout: whoever has not acted until then does not act any more.
-    armed: Arc<AtomicBool>,
+    plot: Plot,
 }
 
 /// What is known of a run when it is over.
@@ -66,16 +58,21 @@ pub struct Run {
     pub trace: Vec<String>,
 }
 
-/// When each mishap happened.
-type Strikes = Arc<Mutex<Vec<(Mishap, Timestamp)>>>;
+/// What is to happen to a story.
+pub enum Fate<'a> {
+    /// These mishaps.
+    Mishaps(&'a [Mishap]),
+    /// Nothing here, and one of these in each of the processes that it forks into.
+    Forks(&'a Wanted, &'a Outcomes),
+}
 
 /// Plays a story. `reference` is the same story without mishaps.
-pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, reference: Option<&Run>) -> Run {
+pub async fn play(story: &'static Story, fate: &Fate<'_>, terrain: &Terrain, reference: Option<&Run>) -> Run {
     let mut laps = vec![Instant::now()];
     let ground = Ground::launch(terrain).await;
     laps.push(Instant::now());
-    let clock = ground.cluster.clock();
-    let mut stage = Stage { ground, story, limit: clock.now() + PATIENCE, armed: Arc::new(AtomicBool::new(true)) };
+    let plot = Plot::on(&ground, story, reference.map(|reference| reference.took), terrain.proves);
+    let stage = Stage { ground, story, plot: plot.clone() };
     let mut run = Run::default();
     if story.adopts() {
         stage.sail(Duration::from_secs(5)).await;
@@ -88,45 +85,37 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
     }
     laps.push(Instant::now());
     let mark = Mark::here(&stage);
-    let strikes = Strikes::default();
-    for mishap in mishaps {
-        stage.plan(*mishap, &mark, &strikes);
+    plot.begin(mark.call, mark.event);
+    match fate {
+        Fate::Mishaps(mishaps) => mishaps.iter().for_each(|mishap| plot.place(*mishap)),
+        Fate::Forks(wanted, outcomes) => forks::split(wanted, &plot, outcomes),
     }
-    let lasts: Duration = mishaps.iter().map(|mishap| mishap.kind.lasts()).sum();
-    let allowed = reference.map_or(PATIENCE, |reference| reference.took + lasts + INTERVAL * SLACK);
-    stage.limit = mark.begin + allowed;
     for step in story.steps {
         step.happen(&stage).await;
     }
-    let ends = ends(story, mishaps);
-    if mishaps.len() > 1 {
-        // Each of them may cost a failed check, and one may start the analysis again.
-        stage.limit += INTERVAL * SLACK * 2 + reference.map_or(Duration::ZERO, |reference| reference.took);
-    }
-    let converged = stage.converge(&ends, mark.begin, &strikes).await;
+    let converged = stage.converge(mark.begin).await;
     run.took = Duration::try_from(stage.last_request().max(mark.begin).duration_since(mark.begin)).unwrap_or_default();
     stage.ground.crowd.every(Duration::from_secs(5));
     laps.push(Instant::now());
     if let Err(reason) = converged {
         run.failures.push(reason);
     } else {
-        stage.keeps_quiet(&ends, &mut run).await;
+        stage.keeps_quiet(&mut run).await;
     }
     laps.push(Instant::now());
     mark.close(&stage, &mut run);
-    if run.failures.is_empty() && terrain.proves {
-        // Faults of the API that have not struck yet may still do so.
-        let struck = strikes.lock().unwrap().iter().map(|(mishap, _)| mishap.kind.lasts()).sum();
-        stage.prove(reference, lasts.saturating_sub(struck), &mut run).await;
+    if run.failures.is_empty() && plot.proves() {
+        stage.prove(reference, &mut run).await;
     }
-    stage.verdicts(&strikes.lock().unwrap(), &mut run);
-    run.struck = strikes.lock().unwrap().len();
+    let (mishaps, strikes) = (plot.mishaps(), plot.strikes());
+    stage.verdicts(&strikes, &mut run);
+    run.struck = strikes.len();
     if run.struck < mishaps.len() && mishaps.len() == 1 {
         run.failures.push("the fault never struck".to_owned());
     }
     // Several faults, or another terrain, are not held to one particular end.
     if let Some(reference) = reference.filter(|_| mishaps.len() == 1) {
-        run.failures.extend(oracle::compare(reference, &run, mishaps, story));
+        run.failures.extend(oracle::compare(reference, &run, &mishaps, story));
     }
     laps.push(Instant::now());
     run.laps = laps.windows(2).map(|lap| lap[1] - lap[0]).collect();
@@ -137,25 +126,6 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
         }
     }
     run
-}
-
-/// Where a run with these mishaps may come to rest. Of several together nobody can say more than that it is an end.
-fn ends(story: &Story, mishaps: &[Mishap]) -> Vec<End> {
-    let outlooks: Vec<Outlook> = mishaps.iter().map(|mishap| mishap.kind.outlook(story)).collect();
-    match outlooks.as_slice() {
-        [Outlook::OneOf(ends)] => ends.clone(),
-        outlooks if outlooks.iter().all(|outlook| *outlook == Outlook::Same) => vec![story.end],
-        _ => {
-            let deleted = mishaps.iter().any(|mishap| mishap.kind == Kind::Person(Deed::Delete));
-            let mut ends = vec![story.end];
-            ends.extend(deleted.then_some(End::Left));
-            ends.extend(story.unfit.then_some(End::Adopting));
-            ends.extend((story.end == End::Gone).then_some(End::Refused));
-            let tags = story.tags().chain([OLD, LATEST]);
-            ends.extend(tags.flat_map(|tag| [End::Initialised(tag), End::Promoted(tag), End::Failed(tag)]));
-            ends
-        }
-    }
 }
 
 /// Whether a moment lies in the time that a mishap is given for something.
@@ -215,7 +185,7 @@ impl Mark {
 impl Stage {
     /// Waits for something, at most until the run's limit.
     pub async fn until(&self, holds: impl Fn(&Book) -> bool) -> bool {
-        self.ground.board.until(self.limit, holds).await
+        self.ground.board.until(|| self.plot.limit(), holds).await
     }
 
     /// Lets simulated time pass.
@@ -225,56 +195,6 @@ impl Stage {
 
     fn now(&self) -> Timestamp {
         self.ground.cluster.clock().now()
-    }
-
-    /// Places a mishap; points count from the beginning of the story.
-    fn plan(&self, mishap: Mishap, mark: &Mark, strikes: &Strikes) {
-        let leader = &self.ground.crew.leader;
-        let at = match mishap.at {
-            Point::Call(index) => Point::Call(mark.call + index),
-            Point::Watch(index) => Point::Watch(mark.event + index),
-        };
-        let (clock, board, strikes) = (self.ground.cluster.clock(), self.ground.board.clone(), strikes.clone());
-        leader.faults.on(at, move || {
-            board.note(|| format!("fault {mishap}"));
-            strikes.lock().unwrap().push((mishap, clock.now()));
-        });
-        let actor = Actor::on(&self.ground, self.story);
-        let watch = leader.watch.clone();
-        match mishap.kind {
-            Kind::Api(fault) => leader.faults.plan(at, fault),
-            Kind::LeaderKilled => {
-                let away = leader.away.clone();
-                leader.faults.on(at, move || *away.lock().unwrap() = AWAY);
-                leader.faults.plan(at, Fault::CrashBefore);
-            }
-            Kind::LeaderPaused => {
-                // What is on its way goes out first, then the process wakes up.
-                leader.faults.on(at, move || watch.freeze(PAUSE + Duration::from_millis(5)));
-                leader.faults.plan(at, Fault::Pause(PAUSE));
-            }
-            Kind::ClockSet(hours) => leader.faults.on(at, move || watch.set(Kind::wrong_by(hours))),
-            Kind::Outside(server, mood) => {
-                let outside = self.ground.outside.clone();
-                leader.faults.on(at, move || outside.mood(server, mood, super::mishap::SPELL));
-            }
-            Kind::Pods(harm) => leader.faults.before(at, self.while_armed(actor.harm(harm))),
-            Kind::Writer(edit) => leader.faults.before(at, self.while_armed(actor.write(edit))),
-            Kind::Person(deed) => leader.faults.before(at, self.while_armed(actor.act(deed))),
-        }
-    }
-
-    /// Somebody's act, unless it comes too late.
-    fn while_armed<F>(&self, act: F) -> impl Future<Output = ()> + Send + use<F>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let armed = self.armed.clone();
-        async move {
-            if armed.load(Ordering::Relaxed) {
-                act.await;
-            }
-        }
     }
 
     /// Everybody's way to the API server.
@@ -293,35 +213,38 @@ impl Stage {
     }
 
     /// Waits until the story is at one of its ends and the operator has said all it had to say.
-    async fn converge(&self, ends: &[End], begin: Timestamp, strikes: &Strikes) -> Result<(), String> {
+    async fn converge(&self, begin: Timestamp) -> Result<(), String> {
         // Where the story begins may be one of its ends too, so somebody has to move first.
         let patience = begin + INTERVAL * SLACK;
         while self.last_request() <= begin && self.now() < patience {
             self.sail(Duration::from_secs(1)).await;
         }
-        let at_end = |book: &Book| ends.iter().any(|end| oracle::rests_at(book, *end));
         loop {
-            if !self.until(at_end).await {
+            if !self.until(|book| self.at_end(book)).await {
                 let book = self.ground.board.read();
                 return Err(format!("no end: {}", oracle::situation(&book)));
             }
             // A fault that is not over yet may still make itself heard.
             let over = |(mishap, struck): &(Mishap, Timestamp)| *struck + mishap.kind.lasts();
-            let over = strikes.lock().unwrap().iter().map(over).max().unwrap_or_default();
+            let over = self.plot.strikes().iter().map(over).max().unwrap_or_default();
             let quiet = (self.last_request() + INTERVAL).max(over);
             let now = self.now();
             if quiet <= now {
                 return Ok(());
             }
-            if self.last_request() > self.limit {
+            if self.last_request() > self.plot.limit() {
                 return Err(format!("no rest: {}", oracle::situation(&self.ground.board.read())));
             }
             self.ground.cluster.clock().sleep_until(quiet).await;
         }
     }
 
+    fn at_end(&self, book: &Book) -> bool {
+        self.plot.ends().iter().any(|end| oracle::rests_at(book, *end))
+    }
+
     /// Then nothing is asked for ten intervals, and everything stays as it is.
-    async fn keeps_quiet(&self, ends: &[End], run: &mut Run) {
+    async fn keeps_quiet(&self, run: &mut Run) {
         let last = self.last_request();
         self.sail(INTERVAL * (SILENCE - 1)).await;
         for faults in self.ways() {
@@ -336,19 +259,19 @@ impl Stage {
             }
         }
         let book = self.ground.board.read();
-        if !ends.iter().any(|end| oracle::rests_at(&book, *end)) {
+        if !self.at_end(&book) {
             run.failures.push(format!("left its end: {}", oracle::situation(&book)));
         }
     }
 
     /// One more rollout, which must work whatever happened before.
-    async fn prove(&mut self, reference: Option<&Run>, late: Duration, run: &mut Run) {
+    async fn prove(&self, reference: Option<&Run>, run: &mut Run) {
         let begin = self.now();
-        self.armed.store(false, Ordering::Relaxed);
+        // Faults of the API that have not struck yet may still do so.
+        let late = self.plot.outstanding();
         // An adoption is quicker than a rollout; the bound is the rollout's.
         let usual = |reference: &Run| reference.proof_took.max(INTERVAL * 6) + INTERVAL * SLACK + late;
-        let allowed = reference.map_or(PATIENCE, usual);
-        self.limit = begin + allowed;
+        self.plot.end(reference.map_or(PATIENCE, usual));
         self.ground.crowd.every(Duration::from_millis(500));
         self.ground.outside.answer("/rollback", 403);
         let refused = oracle::rests_at(&self.ground.board.read(), End::Refused);

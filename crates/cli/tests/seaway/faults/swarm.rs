@@ -16,7 +16,7 @@ use seaway_drydock::fault::Point;
 use super::enumerate::{perform, tell};
 use super::ground::Terrain;
 use super::mishap::{KINDS, Kind, Mishap};
-use super::stage::Run;
+use super::stage::{Fate, Run};
 use super::story::{STORIES, Story};
 
 /// Everything a seed decides.
@@ -35,7 +35,10 @@ impl References {
         let mut runs = BTreeMap::new();
         for story in &STORIES {
             for two in [false, true] {
-                runs.insert((story.name, two), perform(story, &[], &Terrain { two, ..Terrain::default() }, None));
+                runs.insert(
+                    (story.name, two),
+                    perform(story, &Fate::Mishaps(&[]), &Terrain { two, ..Terrain::default() }, None),
+                );
             }
         }
         Self(runs)
@@ -82,7 +85,7 @@ impl Draw {
     /// Plays it.
     pub fn play(&self, references: &References, traced: bool) -> Run {
         let terrain = Terrain { traced, ..self.terrain };
-        perform(self.story, &self.mishaps, &terrain, Some(references.of(self)))
+        perform(self.story, &Fate::Mishaps(&self.mishaps), &terrain, Some(references.of(self)))
     }
 
     /// In words.
@@ -165,7 +168,5 @@ impl Summary {
 
 /// The command that tells a seed again.
 fn replay(number: u64) -> String {
-    format!(
-        "SEAWAY_SWARM_SEED={number} cargo test --release -p seaway-cli --test seaway faults::swarm_replay -- --nocapture"
-    )
+    format!("SEAWAY_SWARM_SEED={number} cargo test -p seaway-cli --test seaway faults::swarm_replay -- --nocapture")
 }
