@@ -11,7 +11,7 @@ use seaway_drydock::fault::{Call, Fault, Faults, Point, WatchEvent};
 use super::actors::{Actor, Deed, LATEST};
 use super::board::Book;
 use super::ground::{Ground, INTERVAL, Terrain};
-use super::hand::{CANARIES, ROUTES};
+use super::hand::CANARIES;
 use super::mask::{World, world};
 use super::mishap::{Kind, Mishap, Outlook, PAUSE};
 use super::oracle;
@@ -95,15 +95,21 @@ pub async fn play(story: &'static Story, mishaps: &[Mishap], terrain: &Terrain, 
     let lasts: Duration = mishaps.iter().map(|mishap| mishap.kind.lasts()).sum();
     let allowed = reference.map_or(PATIENCE, |reference| reference.took + lasts + INTERVAL * SLACK);
     stage.limit = mark.begin + allowed;
+    let mut acted = mark.begin;
     for step in story.steps {
+        acted = stage.now();
         step.happen(&stage).await;
+    }
+    if stage.now() >= stage.limit {
+        // Somebody waited in vain; what they did afterwards takes its time all the same.
+        stage.limit = stage.now() + reference.map_or(PATIENCE, |reference| reference.took) + INTERVAL * SLACK;
     }
     let ends = ends(story, mishaps);
     if mishaps.len() > 1 {
         // Each of them may cost a failed check, and one may start the analysis again.
         stage.limit += INTERVAL * SLACK * 2 + reference.map_or(Duration::ZERO, |reference| reference.took);
     }
-    let converged = stage.converge(&ends, mark.begin, &strikes).await;
+    let converged = stage.converge(&ends, acted, &strikes).await;
     run.took = Duration::try_from(stage.last_request().max(mark.begin).duration_since(mark.begin)).unwrap_or_default();
     stage.ground.crowd.every(Duration::from_secs(5));
     laps.push(Instant::now());
@@ -150,7 +156,6 @@ fn ends(story: &Story, mishaps: &[Mishap]) -> Vec<End> {
             let mut ends = vec![story.end];
             ends.extend(deleted.then_some(End::Left));
             ends.extend(story.unfit.then_some(End::Adopting));
-            ends.extend((story.end == End::Gone).then_some(End::Refused));
             let tags = story.tags().chain([OLD, LATEST]);
             ends.extend(tags.flat_map(|tag| [End::Initialised(tag), End::Promoted(tag), End::Failed(tag)]));
             ends
@@ -293,10 +298,10 @@ impl Stage {
     }
 
     /// Waits until the story is at one of its ends and the operator has said all it had to say.
-    async fn converge(&self, ends: &[End], begin: Timestamp, strikes: &Strikes) -> Result<(), String> {
-        // Where the story begins may be one of its ends too, so somebody has to move first.
-        let patience = begin + INTERVAL * SLACK;
-        while self.last_request() <= begin && self.now() < patience {
+    async fn converge(&self, ends: &[End], acted: Timestamp, strikes: &Strikes) -> Result<(), String> {
+        // Where the story stands before its last step may be one of its ends too, so somebody has to move first.
+        let patience = acted + INTERVAL * SLACK;
+        while self.last_request() <= acted && self.now() < patience {
             self.sail(Duration::from_secs(1)).await;
         }
         let at_end = |book: &Book| ends.iter().any(|end| oracle::rests_at(book, *end));
@@ -351,14 +356,9 @@ impl Stage {
         self.limit = begin + allowed;
         self.ground.crowd.every(Duration::from_millis(500));
         self.ground.outside.answer("/rollback", 403);
-        let refused = oracle::rests_at(&self.ground.board.read(), End::Refused);
-        let gone = refused || self.ground.board.read().canary().is_none();
+        let gone = self.ground.board.read().canary().is_none();
         let end = if gone {
             let tag = self.ground.board.read().tag("podinfo").to_owned();
-            // A route that was left behind belongs to the person, who gives it up; no user is promised anything then.
-            self.ground.crowd.every(Duration::from_secs(3600));
-            self.sail(Duration::from_secs(5)).await;
-            self.ground.person.delete(&format!("{ROUTES}/podinfo")).await;
             if self.story.unfit {
                 // Nothing can be adopted that does not run as primary.
                 self.ground.person.set_image(PROOF, "").await;
