@@ -121,7 +121,12 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
             Ok(deployment::scale(&target, size).into_iter().collect())
         }
         Effect::ApexToTarget => services::apex_to_target(canary, &*context.target()?, world, conventions),
-        Effect::ReleaseRoute => router.release(&Subject::of(canary), world),
+        Effect::RouteToApex => router.lead_to_apex(&Subject::of(canary), world),
+        Effect::Release => {
+            let mut changes = router.release(&Subject::of(canary), world)?;
+            changes.extend(services::release_apex(canary, &*context.target()?, world, conventions)?);
+            Ok(changes)
+        }
         Effect::Ask(_) | Effect::Finalizer(_) => Ok(Vec::new()),
     }
 }

@@ -103,6 +103,13 @@ pub(crate) fn segment(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// These fields of a JSON object have these values; other fields stay.
+pub(crate) fn extend(object: &mut Value, fields: Value) {
+    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+        object.extend(fields);
+    }
+}
+
 /// A new object; `spec` and other top-level fields come after `metadata`.
 pub(crate) fn create(kind: Kind, metadata: Value, rest: Map<String, Value>, manager: &'static str) -> Change {
     let object = reference(kind, text(&metadata, "/namespace"), text(&metadata, "/name"));

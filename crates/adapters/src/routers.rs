@@ -35,7 +35,10 @@ pub trait Router: Send + Sync {
     /// The changes after which the route exists, has our shape and names this split. None when all of it is true.
     fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal>;
 
-    /// The changes after which the route sends everything to the apex Service and is not ours to collect.
+    /// The changes after which our route sends everything to the apex Service.
+    fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal>;
+
+    /// The changes after which the route is not ours to collect, and a later Canary can tell that it was.
     fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal>;
 }
 

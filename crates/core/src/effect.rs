@@ -66,10 +66,13 @@ pub enum Effect {
     RestorePrevious(Revision),
     /// The target runs at the primary's size (deletion with revert).
     ScaleToPrimary,
-    /// The apex Service selects the target's pods and is no longer ours to collect (deletion with revert).
+    /// The apex Service selects the target's pods, or whatever its user let it select before us (deletion with revert).
     ApexToTarget,
-    /// The route sends everything to the apex Service and is no longer ours to collect (deletion with revert).
-    ReleaseRoute,
+    /// The route sends everything to the apex Service (deletion with revert).
+    RouteToApex,
+    /// Apex Service and route are no longer ours, so that they outlive the Canary. From then on nobody repairs them, which
+    /// is why it comes last (deletion with revert).
+    Release,
     /// Somebody asks this question and brings back the answer.
     Ask(Question),
 }

@@ -57,7 +57,7 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
             }
             Effect::CreatePrimary(revision) => only_proven_primaries(&case, revision)?,
             Effect::ApexToPrimary => someone_behind_the_apex(seen.primary.as_ref(), Variant::Primary)?,
-            Effect::ApexToTarget | Effect::ReleaseRoute => {
+            Effect::ApexToTarget | Effect::RouteToApex | Effect::Release => {
                 someone_behind_the_apex(seen.target.as_ref(), Variant::Canary)?;
             }
             Effect::Finalizer(false) => nobody_loses_the_primary(&case)?,
@@ -197,7 +197,7 @@ fn someone_behind_the_apex(workload: Option<&Workload>, variant: Variant) -> Che
 /// I5: the primary may be collected only after the route was seen to leave it, if anybody else can serve.
 fn nobody_loses_the_primary(case: &Case<'_>) -> Checked {
     let Case { plan, before, seen, .. } = case;
-    let released = |route: &Route| route.released && route.settled_since.is_some();
+    let released = |route: &Route| route.to_apex && route.settled_since.is_some();
     let left = seen.route.as_ref().is_none_or(released) && seen.apex_to_target;
     let promised = plan.revert_on_deletion && seen.deleting && before.phase != Phase::Unset && seen.target.is_some();
     if promised && !left {

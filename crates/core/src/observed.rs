@@ -40,7 +40,8 @@ pub struct Observed {
     pub problems: Vec<String>,
     /// The apex Service exists and selects the primary's pods.
     pub apex_to_primary: bool,
-    /// The apex Service exists and selects the target's pods (deletion with revert).
+    /// The apex Service exists and [`ApexToTarget`](crate::effect::Effect::ApexToTarget) is true of it. Looked at only
+    /// in a deletion.
     pub apex_to_target: bool,
     /// The route as the router reads it; `None` while there is none.
     pub route: Option<Route>,
@@ -115,8 +116,9 @@ pub struct Route {
     pub settled_since: Option<Timestamp>,
     /// Why it is not settled, in Flagger's words.
     pub unsettled: Option<String>,
-    /// It sends everything to the apex Service and is no longer ours (deletion with revert).
-    pub released: bool,
+    /// It sends everything to the apex Service: what a deletion with revert brings about, and what the next Canary of that
+    /// name finds.
+    pub to_apex: bool,
 }
 
 /// What the target would run: pod template and tracked configs, by hash.

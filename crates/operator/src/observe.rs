@@ -92,9 +92,10 @@ impl Scene<'_> {
         }
         match Selector::of(target, self.conventions) {
             Ok(selector) => {
-                let selects = |value: &str| services::apex_selects(self.canary, self.world, &selector, value);
-                observed.apex_to_primary = selects(&selector.primary_value());
-                observed.apex_to_target = selects(&selector.value);
+                let (canary, world) = (self.canary, self.world);
+                observed.apex_to_primary = services::apex_selects(canary, world, &selector, &selector.primary_value());
+                observed.apex_to_target =
+                    observed.deleting && services::apex_leads_to_target(canary, target, world, self.conventions);
             }
             Err(refusal) => observed.problems.push(refusal.text),
         }

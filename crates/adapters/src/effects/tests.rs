@@ -434,7 +434,15 @@ fn a_deletion_with_revert_gives_everything_back() {
     ship.initialize();
     assert_eq!(ship.make(&Effect::ScaleToPrimary), (0, 1));
     assert_eq!(ship.make(&Effect::ApexToTarget), (0, 1));
-    assert_eq!(ship.make(&Effect::ReleaseRoute), (0, 1));
+    assert_eq!(ship.make(&Effect::RouteToApex), (0, 1));
+    for effect in [Effect::ApexToTarget, Effect::RouteToApex] {
+        assert_eq!(ship.make(&effect), (0, 0), "{effect:?}");
+    }
+    for object in [ship.server.get(SERVICE, "podinfo"), ship.server.get(HTTP_ROUTE, "podinfo")] {
+        assert!(object["metadata"].get("ownerReferences").is_some(), "ours until the end, so that edits are repaired");
+    }
+    assert_eq!(ship.make(&Effect::Release), (0, 2));
+    assert_eq!(ship.make(&Effect::Release), (0, 0));
     let target = ship.server.get(DEPLOYMENT, "podinfo");
     assert_eq!(target["spec"]["replicas"], 2);
     for object in [ship.server.get(SERVICE, "podinfo"), ship.server.get(HTTP_ROUTE, "podinfo")] {

@@ -4,9 +4,13 @@
 //! guarded by `test`s of the resourceVersion and of the backend's name at that index. Of a route that is ours (its
 //! controller is this Canary) the parents, host names and our rule are kept as the spec asks, always with the current
 //! weights; foreign rules, metadata, filters and fields nobody here knows stay byte for byte. A route of that name that
-//! is not ours is left alone altogether. A/B tests, mirroring and cookie affinity are not built here yet.
+//! is not ours is left alone altogether, unless a Canary released it (see [`release`]). A/B tests, mirroring and cookie
+//! affinity are not built here yet.
 
+mod release;
 mod rule;
+
+use std::sync::Arc;
 
 use seaway_api::canary::CanaryService;
 use seaway_api::foreign::gateway::{ObservedCondition, ParentReference, RouteParentStatus};
@@ -57,24 +61,21 @@ impl Router for GatewayApi {
         let unsettled = unsettled(canary, &seen, generation);
         let (settled, changed) = (unsettled.is_none(), object::changed(&seen));
         if !is_controlled_by(&seen, canary) {
-            let released = Route { split: None, shape_ok: false, settled_since: None, unsettled, released: true };
-            let route = is_released(canary, &seen).then_some(released);
-            return RouteReading { route, settled, generation, changed, problem: Some(foreign(canary)) };
+            let left = Route { split: None, shape_ok: false, settled_since: None, unsettled, to_apex: true };
+            let route = release::names_apex(canary, &seen).then_some(left);
+            let problem = (!release::is_free(canary, &seen)).then(|| foreign(canary));
+            return RouteReading { route, settled, generation, changed, problem };
         }
         let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
             repair(&mut patch, subject, &seen, &shape, None);
             patch.finish().is_none()
         });
+        let to_apex = canary.is_being_deleted() && self.lead_to_apex(subject, world).is_ok_and(|left| left.is_empty());
+        let split = split(subject, &seen);
         RouteReading {
             settled,
-            route: Some(Route {
-                split: split(subject, &seen),
-                shape_ok,
-                settled_since: None,
-                unsettled,
-                released: false,
-            }),
+            route: Some(Route { split, shape_ok, settled_since: None, unsettled, to_apex }),
             generation,
             changed,
             problem: None,
@@ -91,33 +92,39 @@ impl Router for GatewayApi {
         let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
             return Ok(vec![create(subject, &shape, *split)]);
         };
+        let mut patch = Patch::of(HTTP_ROUTE, &seen);
         if !is_controlled_by(&seen, canary) {
-            return Err(Refusal::user(foreign(canary)));
+            if !release::is_free(canary, &seen) {
+                return Err(Refusal::user(foreign(canary)));
+            }
+            release::take_back(&mut patch, canary, &seen);
         }
         let as_it_should_be = || self.read(subject, world).route.is_some_and(|route| route.shape_ok);
         let split = if zoo::DRIFT_RESETS_THE_SPLIT && !as_it_should_be() { Split::primary_only() } else { *split };
-        let mut patch = Patch::of(HTTP_ROUTE, &seen);
         repair(&mut patch, subject, &seen, &shape, Some(split));
         Ok(patch.finish().into_iter().collect())
     }
 
-    fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
-        let canary = subject.canary;
-        let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
-        // Released before (a restart in between), or never ours: either way not ours to touch.
-        if !is_controlled_by(&seen, canary) {
-            return Ok(Vec::new());
-        }
+    fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
+        let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        for rule in split_rules(subject, &seen) {
-            let backends = format!("/spec/rules/{rule}/backendRefs");
-            test_names(&mut patch, &seen, rule);
-            let port = service(canary)?.port;
-            patch.set(&backends, json!([backend_ref(canary.apex_name(), port, 100)]));
-        }
-        patch.disown(canary);
+        release::lead_to_apex(&mut patch, subject, &seen);
         Ok(patch.finish().into_iter().collect())
     }
+
+    fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
+        let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
+        let mut patch = Patch::of(HTTP_ROUTE, &seen);
+        release::lead_to_apex(&mut patch, subject, &seen);
+        release::let_go(&mut patch, subject.canary);
+        Ok(patch.finish().into_iter().collect())
+    }
+}
+
+/// The route, if it is this Canary's. One that was released before (a restart in between) is not ours to touch, nor one
+/// that never was.
+fn ours(canary: &Canary, world: &dyn World) -> Option<Arc<Value>> {
+    world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()).filter(|seen| is_controlled_by(seen, canary))
 }
 
 fn service(canary: &Canary) -> Result<&CanaryService, Refusal> {
@@ -132,13 +139,8 @@ fn foreign(canary: &Canary) -> String {
     )
 }
 
-/// Some rule leads to the apex Service: what [`GatewayApi::release`] leaves behind.
-fn is_released(canary: &Canary, seen: &Value) -> bool {
-    let mut backends = list(seen, "/spec/rules").iter().flat_map(|rule| list(rule, "/backendRefs"));
-    backends.any(|backend| text(backend, "/name") == canary.apex_name())
-}
-
-fn backend_ref(name: &str, port: i64, weight: u8) -> Value {
+fn backend_ref(name: &str, port: i64, weight: impl Into<i64>) -> Value {
+    let weight: i64 = weight.into();
     json!({ "group": "", "kind": "Service", "name": name, "port": port, "weight": weight })
 }
 
@@ -167,16 +169,32 @@ fn create(subject: &Subject<'_>, shape: &Shape, split: Split) -> Change {
 }
 
 fn new_rule(subject: &Subject<'_>, shape: &Shape, split: Split) -> Value {
+    rule_to(shape, json!(backend_refs(subject, split)))
+}
+
+/// Our rule, leading to these backends.
+fn rule_to(shape: &Shape, backends: Value) -> Value {
     let mut rule = Map::new();
     rule.insert("matches".into(), shape.matches.clone());
     if !shape.filters.is_empty() {
         rule.insert("filters".into(), json!(shape.filters));
     }
-    rule.insert("backendRefs".into(), json!(backend_refs(subject, split)));
+    rule.insert("backendRefs".into(), backends);
     if let Some(timeouts) = &shape.timeouts {
         rule.insert("timeouts".into(), timeouts.clone());
     }
     Value::Object(rule)
+}
+
+/// Makes the patch put our rule, which the route has not or which leads nowhere, into it.
+fn put_rule(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, backends: Value) {
+    if let Some(index) = our_rule(subject, seen, shape) {
+        patch.set(&format!("/spec/rules/{index}/backendRefs"), backends);
+    } else if seen.pointer("/spec/rules").is_some_and(Value::is_array) {
+        patch.add("/spec/rules/-", rule_to(shape, backends));
+    } else {
+        patch.set("/spec/rules", json!([rule_to(shape, backends)]));
+    }
 }
 
 type Strings = std::collections::BTreeMap<String, String>;
@@ -204,13 +222,8 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
 
     let fallback = Split::primary_only();
     let Some(index) = our_rule(subject, seen, shape) else {
-        let rule = new_rule(subject, shape, split.unwrap_or(fallback));
-        if seen.pointer("/spec/rules").is_some_and(Value::is_array) {
-            patch.add("/spec/rules/-", rule);
-        } else {
-            patch.set("/spec/rules", json!([rule]));
-        }
-        return;
+        let backends = json!(backend_refs(subject, split.unwrap_or(fallback)));
+        return put_rule(patch, subject, seen, shape, backends);
     };
     if let Some(split) = split.filter(|_| zoo::WRITES_WHAT_IT_KNOWS) {
         return patch.set(&format!("/spec/rules/{index}"), new_rule(subject, shape, split));
@@ -285,10 +298,12 @@ fn test_names(patch: &mut Patch<'_>, seen: &Value, rule: usize) {
 fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: Split) -> Value {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
     let merged = subject.backends.iter().zip(backend_refs(subject, split)).map(|(backend, want)| {
-        let mut whole = refs.iter().find(|seen_ref| names(seen_ref, backend)).cloned().unwrap_or_else(|| json!({}));
-        if let (Some(whole), Value::Object(want)) = (whole.as_object_mut(), want) {
-            whole.extend(want);
-        }
+        let same = refs.iter().find(|seen_ref| names(seen_ref, backend));
+        // The primary takes the place that the apex Service had in a released route.
+        let before =
+            |seen_ref: &&Value| backend.variant == Variant::Primary && release::is_apex(subject.canary, seen_ref);
+        let mut whole = same.or_else(|| refs.iter().find(before)).cloned().unwrap_or_else(|| json!({}));
+        object::extend(&mut whole, want);
         whole
     });
     merged.collect()
@@ -320,8 +335,9 @@ fn split_rules(subject: &Subject<'_>, seen: &Value) -> Vec<usize> {
 /// Our rule. First choice is one with our matches that names all our backends: others may have rules of their own that
 /// split between them too, and keep the shape they gave those. Then one with our matches that still names one backend
 /// (somebody took the other away, and a second rule with these matches would never be reached). Then, because the spec's
-/// matches may have changed, the first that names all our backends. Last, one with our matches that leads nowhere: the
-/// server puts it into a route whose rules were taken away, and it would hide ours.
+/// matches may have changed, the first that names all our backends. Then one that leads to the apex Service, with our
+/// matches or, in a route that was released, any: that is how we left it. Last, one with our matches that leads nowhere:
+/// the server puts it into a route whose rules were taken away, and it would hide ours.
 fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize> {
     let rules = list(seen, "/spec/rules");
     let splits = split_rules(subject, seen);
@@ -338,7 +354,14 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
         rules.get(*index).is_some_and(|rule| list(rule, "/backendRefs").is_empty() && list(rule, "/filters").is_empty())
     };
     let empty = || (0..rules.len()).find(|index| has_our_matches(index) && leads_nowhere(index));
-    whole.or_else(half).or_else(|| splits.first().copied()).or_else(empty)
+    let to_apex: Vec<usize> = (0..rules.len())
+        .filter(|index| rules.get(*index).is_some_and(|rule| release::leads_to_apex(subject.canary, rule)))
+        .collect();
+    let left = || {
+        let any = to_apex.first().filter(|_| release::is_free(subject.canary, seen));
+        to_apex.iter().find(|index| has_our_matches(index)).or(any).copied()
+    };
+    whole.or_else(half).or_else(|| splits.first().copied()).or_else(left).or_else(empty)
 }
 
 /// The rule names exactly our backends, in our order, at our port.

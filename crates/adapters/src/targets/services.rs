@@ -73,9 +73,10 @@ pub fn apex_to_primary(
     Ok(reconcile(canary, service, target, &selector, &wanted, seen.as_deref()).into_iter().collect())
 }
 
-/// The apex Service no longer selects the primary's pods and is not ours to collect. A Service that was there before us
-/// gets back what it had, even if that selects the target in its own way; one that is gone is made anew, because the route
-/// that stays behind leads to it.
+/// The apex Service no longer selects the primary's pods. A Service that was there before us gets back what it had, even if
+/// that selects the target in its own way. It stays ours, and the note on it stays: until [`release_apex`] it can be derived
+/// again. One that is gone is made anew, because the route that stays behind leads to it, and as nobody's: whoever collected
+/// it with its Canary would collect it once more.
 pub fn apex_to_target(
     canary: &Canary,
     target: &Value,
@@ -98,30 +99,53 @@ pub fn apex_to_target(
         )]);
     };
     let mut patch = Patch::of(SERVICE, &seen);
-    let note = |key: &str| -> Option<Value> {
-        serde_json::from_str(seen.pointer("/metadata/annotations")?.get(key)?.as_str()?).ok()
-    };
-    let plain = json!({ &selector.label: &selector.value });
-    if let Some(original) = note(ORIGINAL) {
-        patch.set("/spec/selector", original.get("selector").cloned().unwrap_or(plain));
-        if let Some(ports) = original.get("ports") {
-            patch.set("/spec/ports", ports.clone());
-        }
+    lead_to_target(&mut patch, canary, &seen, &selector);
+    Ok(patch.finish().into_iter().collect())
+}
+
+/// The apex Service is no longer ours to collect, and nothing on it tells that it was taken over.
+pub fn release_apex(
+    canary: &Canary,
+    target: &Value,
+    world: &dyn World,
+    conventions: &Conventions,
+) -> Result<Vec<Change>, Refusal> {
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
+    let mut patch = Patch::of(SERVICE, &seen);
+    lead_to_target(&mut patch, canary, &seen, &Selector::of(target, conventions)?);
+    if let Some(original) = note(&seen, ORIGINAL) {
         for (key, before) in original.get("annotations").and_then(Value::as_object).into_iter().flatten() {
             let path = format!("/metadata/annotations/{}", segment(key));
             patch.set_or_unset(&path, Some(before).filter(|before| before.is_string()));
         }
         patch.unset(&format!("/metadata/annotations/{}", segment(ORIGINAL)));
-    } else if is_owned_by(&seen, canary) {
-        patch.set("/spec/selector", plain);
-    } else if !has_canary_owner(&seen) && selects(&seen, &selector, &selector.primary_value()) {
-        let applied = note(LAST_APPLIED)
-            .filter(|applied| !selects(applied, &selector, &selector.primary_value()))
-            .and_then(|applied| applied.pointer("/spec/selector").cloned());
-        patch.set("/spec/selector", applied.unwrap_or(plain));
     }
     patch.disown(canary);
     Ok(patch.finish().into_iter().collect())
+}
+
+/// Makes the patch bring back what a Service selected before us: what was noted, or the target in the plainest way. A
+/// Service that is neither ours nor points to the primary is its user's, and may select what it likes.
+fn lead_to_target(patch: &mut Patch<'_>, canary: &Canary, seen: &Value, selector: &Selector) {
+    let plain = json!({ &selector.label: &selector.value });
+    if let Some(original) = note(seen, ORIGINAL) {
+        // A Service may have had no selector, and then has none again.
+        let noted = |field: &str| original.get(field).filter(|value| !value.is_null());
+        patch.set_or_unset("/spec/selector", noted("selector"));
+        patch.set_or_unset("/spec/ports", noted("ports"));
+    } else if is_owned_by(seen, canary) {
+        patch.set("/spec/selector", plain);
+    } else if !has_canary_owner(seen) && selects(seen, selector, &selector.primary_value()) {
+        let applied = note(seen, LAST_APPLIED)
+            .filter(|applied| !selects(applied, selector, &selector.primary_value()))
+            .and_then(|applied| applied.pointer("/spec/selector").cloned());
+        patch.set("/spec/selector", applied.unwrap_or(plain));
+    }
+}
+
+/// What an annotation holds as JSON.
+fn note(seen: &Value, key: &str) -> Option<Value> {
+    serde_json::from_str(seen.pointer("/metadata/annotations")?.get(key)?.as_str()?).ok()
 }
 
 /// Whether the apex Service exists and selects pods by this value of the selector label.
@@ -134,7 +158,7 @@ fn selects(service: &Value, selector: &Selector, value: &str) -> bool {
 }
 
 /// Whether the apex Service exists and [`apex_to_target`] has nothing left to do to it.
-pub fn apex_is_released(canary: &Canary, target: &Value, world: &dyn World, conventions: &Conventions) -> bool {
+pub fn apex_leads_to_target(canary: &Canary, target: &Value, world: &dyn World, conventions: &Conventions) -> bool {
     apex_to_target(canary, target, world, conventions).is_ok_and(|changes| changes.is_empty())
 }
 

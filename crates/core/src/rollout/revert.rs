@@ -1,7 +1,8 @@
 //! Deletion: with `revertOnDeletion` everything is put back before the Canary goes.
 //!
-//! The target runs at the primary's size and is ready before anything points to it; the route is released and its traffic
-//! seen to be gone before the finalizer lets the primary be collected. What is already missing is not waited for. Without
+//! The target runs at the primary's size and is ready before anything points to it; the route leads to the apex and its
+//! traffic was seen to be gone before the finalizer lets the primary be collected. Apex and route stay ours until then, so
+//! what others do to them meanwhile is repaired as in every other phase. What is already missing is not waited for. Without
 //! `revertOnDeletion` nothing is held up: owned objects are collected by the API server.
 
 use seaway_api::canary::Phase;
@@ -37,7 +38,7 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
         return draft;
     }
     if zoo::REVERTS_TO_NO_PODS || target_serves(round, &mut draft) {
-        release(round, &mut draft);
+        give_back(round, &mut draft);
     }
     draft
 }
@@ -71,32 +72,40 @@ fn target_serves(round: &Round<'_>, draft: &mut Draft) -> bool {
     }
 }
 
-/// Apex and route leave our hands; the finalizer goes once no traffic can reach what will be collected.
-fn release(round: &Round<'_>, draft: &mut Draft) {
-    let gone = round.seen.target.is_none();
-    if !round.seen.apex_to_target && !gone {
+/// Apex and route lead to the target; they and the finalizer are let go once no traffic can reach what will be collected.
+fn give_back(round: &Round<'_>, draft: &mut Draft) {
+    if round.seen.target.is_none() {
+        // Nobody is left who could serve, so nothing is left behind either.
+        return let_go(round, draft);
+    }
+    if !round.seen.apex_to_target {
         draft.make(Effect::ApexToTarget);
     }
-    let released = match &round.seen.route {
-        Some(route) if !route.released && !gone => {
-            draft.make(Effect::ReleaseRoute);
+    let since = match &round.seen.route {
+        None => Some(jiff::Timestamp::UNIX_EPOCH),
+        Some(route) if route.to_apex => route.settled_since,
+        Some(_) => {
+            draft.make(Effect::RouteToApex);
             draft.wake_at(round.next_tick());
             return;
         }
-        Some(route) if !gone => route.settled_since,
-        _ => Some(jiff::Timestamp::UNIX_EPOCH),
     };
-    if !round.seen.apex_to_target && !gone {
+    if !round.seen.apex_to_target {
         draft.wake_at(round.next_tick());
         return;
     }
-    match released.map(|since| later(since, round.plan.drain)) {
+    match since.map(|since| later(since, round.plan.drain)) {
         Some(time) if time <= round.now => {
-            draft.make(Effect::Finalizer(false));
-            let text = format!("Terminated canary {}", round.plan.key());
-            draft.notices.push(round.normal("terminated", text));
+            draft.make(Effect::Release);
+            let_go(round, draft);
         }
         Some(time) => draft.wake_at(time),
         None => round.wait_for_route(draft),
     }
+}
+
+fn let_go(round: &Round<'_>, draft: &mut Draft) {
+    draft.make(Effect::Finalizer(false));
+    let text = format!("Terminated canary {}", round.plan.key());
+    draft.notices.push(round.normal("terminated", text));
 }

@@ -117,14 +117,14 @@ prop_compose! {
         weight in proptest::option::of(0_u8..=100),
         shape_ok in any::<bool>(),
         settled in proptest::option::of(-60_i64..=0),
-        released in any::<bool>(),
+        to_apex in any::<bool>(),
     ) -> Route {
         Route {
             split: weight.map(Split::canary),
             shape_ok,
             settled_since: settled.map(at),
             unsettled: settled.is_none().then(|| "not accepted".into()),
-            released,
+            to_apex,
         }
     }
 }

@@ -45,6 +45,7 @@ impl Scenario {
                 let target = world.target.as_ref().unwrap();
                 assert!(world.gone, "{name}: {status:#?}");
                 assert_eq!((target.replicas, world.apex), (2, Some(Variant::Canary)), "{name}");
+                assert!(world.released && world.split.is_none(), "{name}: the primary goes, and others with it");
             }
             Ending::Promoted(template) => {
                 assert_eq!(status.phase, Phase::Succeeded, "{name}: {status:#?}");
@@ -153,6 +154,14 @@ fn initialized(world: &World) -> bool {
 
 fn at_20(world: &World) -> bool {
     world.phase() == Phase::Progressing && world.weight() >= 20
+}
+
+fn given_back(world: &World) -> bool {
+    world.apex == Some(Variant::Canary) && world.split.is_none()
+}
+
+fn at_half(world: &mut World) {
+    world.meddle(Split::canary(50));
 }
 
 fn promoting(world: &World) -> bool {
@@ -412,6 +421,16 @@ pub fn scenarios() -> Vec<Scenario> {
             "delete while initialising",
             || Canary::test().revert_on_deletion(),
             script(all_good, &[(|world| world.primary.is_some(), World::delete)], always),
+            Ending::Gone,
+        ),
+        scenario(
+            "somebody edits apex and route while they are given back",
+            || Canary::test().revert_on_deletion(),
+            script(
+                all_good,
+                &[(initialized, World::delete), (given_back, |world| world.apex = None), (given_back, at_half)],
+                always,
+            ),
             Ending::Gone,
         ),
         scenario(

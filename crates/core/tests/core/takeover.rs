@@ -41,7 +41,7 @@ pub fn settled(weight: u8, target: u32) -> Observed {
             shape_ok: true,
             settled_since: Some(now() - jiff::SignedDuration::from_secs(60)),
             unsettled: None,
-            released: false,
+            to_apex: false,
         }),
         ..Observed::default()
     }

@@ -86,7 +86,10 @@ pub struct World {
     pub primary: Option<Load>,
     pub split: Option<Split>,
     route_changed: Timestamp,
-    released: bool,
+    /// The route leads to the apex.
+    to_apex: bool,
+    /// Apex and route are nobody's.
+    pub released: bool,
     pub apex: Option<Variant>,
     finalizer: bool,
     pub deleting: bool,
@@ -154,6 +157,7 @@ impl World {
             primary: None,
             split: None,
             route_changed: now,
+            to_apex: false,
             released: false,
             apex: Some(Variant::Canary),
             finalizer: false,
@@ -260,7 +264,7 @@ impl World {
 
     /// Somebody writes another split into the route.
     pub fn meddle(&mut self, split: Split) {
-        self.split = Some(split);
+        (self.split, self.to_apex) = (Some(split), false);
         self.route_changed = self.now;
         self.memory.settled_since = None;
     }
@@ -309,7 +313,7 @@ impl World {
         if self.settled() && self.memory.settled_since.is_none() {
             self.memory.settled_since = Some(self.now);
         }
-        let route = self.split.is_some() || self.released;
+        let route = self.split.is_some() || self.to_apex;
         let target = self.target.as_ref().filter(|_| !self.blind);
         let same = |target: &Load, primary: &Load| target.revision == primary.revision;
         Observed {
@@ -330,7 +334,7 @@ impl World {
                 shape_ok: true,
                 settled_since: self.memory.settled_since.filter(|_| self.settled()),
                 unsettled: None,
-                released: self.released,
+                to_apex: self.to_apex,
             }),
             answers: self.memory.answers.clone(),
             asked: self.memory.asked.keys().cloned().collect(),

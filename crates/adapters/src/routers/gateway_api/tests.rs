@@ -179,16 +179,104 @@ fn a_route_of_somebody_else_is_left_alone() {
     assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
 }
 
+/// What somebody does to a route.
+type Edit = fn(&mut Value);
+
+/// The Canary while it is being deleted.
+fn leaving() -> Canary {
+    let mut canary = serde_json::to_value(Canary::test()).unwrap();
+    canary["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z".into();
+    serde_json::from_value(canary).unwrap()
+}
+
+fn lead_to_apex(seen: &Value) -> Value {
+    let objects: Objects = [seen.clone()].into_iter().collect();
+    patched(seen, &GatewayApi.lead_to_apex(&Subject::of(&leaving()), &objects).unwrap())
+}
+
+fn released() -> Value {
+    patched(&document(SHARED), &GatewayApi.release(&Subject::of(&leaving()), &world(SHARED)).unwrap())
+}
+
 #[test]
 fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
-    let changes = GatewayApi.release(&Subject::of(&Canary::test()), &world(SHARED)).unwrap();
+    let changes = GatewayApi.release(&Subject::of(&leaving()), &world(SHARED)).unwrap();
     insta::assert_yaml_snapshot!(changes);
-    let after = patched(&document(SHARED), &changes);
-    let objects: Objects = [after].into_iter().collect();
-    let reading = read(&Canary::test(), &objects);
-    assert!(reading.problem.is_some() && route(&reading).released);
+    let objects: Objects = [released()].into_iter().collect();
+    let reading = read(&leaving(), &objects);
+    assert!(route(&reading).to_apex);
     assert!(reading.settled, "whoever waits for the traffic to leave can see it");
-    assert_eq!(GatewayApi.release(&Subject::of(&Canary::test()), &objects).unwrap(), []);
+    assert_eq!(GatewayApi.lead_to_apex(&Subject::of(&leaving()), &objects).unwrap(), []);
+    assert_eq!(GatewayApi.release(&Subject::of(&leaving()), &objects).unwrap(), []);
+}
+
+#[test]
+fn a_route_on_its_way_to_the_apex_is_repaired() {
+    let led = lead_to_apex(&document(SHARED));
+    assert!(led["metadata"].get("ownerReferences").is_some(), "ours until the end");
+    let leads = |seen: &Value| {
+        let objects: Objects = [seen.clone()].into_iter().collect();
+        route(&read(&leaving(), &objects)).to_apex
+    };
+    assert!(!leads(&document(SHARED)) && leads(&led));
+    // Whatever somebody does to it, one patch brings it back.
+    let edits: [(&str, Edit); 4] = [
+        ("backend", |route| route["spec"]["rules"][1]["backendRefs"][0]["name"] = "podinfo-primary".into()),
+        ("shared", |route| {
+            let theirs =
+                json!([{ "name": "podinfo-canary", "port": 80, "weight": 1 }, { "name": "other", "port": 80 }]);
+            route["spec"]["rules"][1]["backendRefs"] = theirs;
+        }),
+        ("nowhere", |route| route["spec"]["rules"][1]["backendRefs"] = json!([])),
+        ("no rules", |route| route["spec"]["rules"] = json!([])),
+    ];
+    for (name, edit) in edits {
+        let mut edited = led.clone();
+        edit(&mut edited);
+        assert!(!leads(&edited), "{name}");
+        let after = lead_to_apex(&edited);
+        assert!(leads(&after), "{name}: {after:#}");
+        let text = after["spec"].to_string();
+        assert!(!text.contains("podinfo-primary") && !text.contains("podinfo-canary"), "{name}: {text}");
+        assert_eq!(name == "shared", text.contains("other\""), "others keep their share: {text}");
+    }
+}
+
+#[test]
+fn a_released_route_is_taken_back_as_it_was_before() {
+    let objects: Objects = [released()].into_iter().collect();
+    let reading = read(&Canary::test(), &objects);
+    assert!(reading.problem.is_none() && route(&reading).split.is_none() && !route(&reading).shape_ok);
+    let after = patched(&released(), &write(&Canary::test(), &objects, Split::canary(10)));
+    assert_eq!(after, document(SHARED));
+    // With other matches it is still the same rule.
+    let canary = canary_with("service: { match: [{ uri: { prefix: /api } }] }");
+    let after = patched(&released(), &write(&canary, &objects, Split::canary(10)));
+    let rules = |route: &Value| route["spec"]["rules"].as_array().unwrap().len();
+    assert_eq!(rules(&after), rules(&document(SHARED)));
+    assert_eq!(after["spec"]["rules"][1]["matches"][0]["path"]["value"], "/api");
+}
+
+#[test]
+fn a_route_that_its_user_keeps_is_not_taken_back() {
+    let edits: [(&str, Edit); 4] = [
+        ("unmarked", |route| route["metadata"]["annotations"].as_object_mut().unwrap().clear()),
+        ("elsewhere", |route| route["spec"]["rules"][1]["backendRefs"][0]["name"] = "other".into()),
+        ("shared", |route| {
+            route["spec"]["rules"][1]["backendRefs"].as_array_mut().unwrap().push(json!({ "name": "other" }));
+        }),
+        ("controlled", |route| {
+            let owner = json!({ "apiVersion": "v1", "kind": "Tool", "name": "t", "uid": "t", "controller": true });
+            route["metadata"]["ownerReferences"] = json!([owner]);
+        }),
+    ];
+    for (name, edit) in edits {
+        let mut edited = released();
+        edit(&mut edited);
+        let objects: Objects = [edited].into_iter().collect();
+        assert!(read(&Canary::test(), &objects).problem.is_some(), "{name}");
+        assert!(GatewayApi.write(&Subject::of(&Canary::test()), &objects, &Split::canary(10)).is_err(), "{name}");
+    }
 }
 
 #[test]

@@ -32,12 +32,16 @@ fn apex(canary: &Canary, world: &Objects) -> Vec<Change> {
     apex_to_primary(canary, &document(PODINFO), world, &Conventions::default()).unwrap()
 }
 
-fn release(canary: &Canary, world: &Objects) -> Vec<Change> {
+fn lead_back(canary: &Canary, world: &Objects) -> Vec<Change> {
     apex_to_target(canary, &document(PODINFO), world, &Conventions::default()).unwrap()
 }
 
-fn released(canary: &Canary, world: &Objects) -> bool {
-    apex_is_released(canary, &document(PODINFO), world, &Conventions::default())
+fn release(canary: &Canary, world: &Objects) -> Vec<Change> {
+    release_apex(canary, &document(PODINFO), world, &Conventions::default()).unwrap()
+}
+
+fn leads_back(canary: &Canary, world: &Objects) -> bool {
+    apex_leads_to_target(canary, &document(PODINFO), world, &Conventions::default())
 }
 
 /// The objects of creates, as a server would store them.
@@ -135,7 +139,7 @@ fn our_own_apex_outlives_its_canary() {
     let seen = crate::world::World::get(&made, SERVICE, "test", "podinfo").unwrap();
     let after: Objects = [patched(&seen, &changes)].into_iter().collect();
     assert_eq!(release(&canary, &after), []);
-    let anew = stored(&release(&canary, &Objects::default()));
+    let anew = stored(&lead_back(&canary, &Objects::default()));
     assert_eq!(release(&canary, &anew), []);
     let anew = crate::world::World::get(&anew, SERVICE, "test", "podinfo").unwrap();
     assert_eq!(anew["spec"]["selector"], json!({ "app": "podinfo" }));
@@ -150,12 +154,42 @@ fn a_service_without_our_label_is_given_back_and_then_left_alone() {
     let canary = Canary::test();
     let taken = patched(&mine, &apex(&canary, &objects));
     let objects: Objects = [taken.clone()].into_iter().collect();
-    assert!(!released(&canary, &objects));
+    assert!(!leads_back(&canary, &objects));
     let given_back = patched(&taken, &release(&canary, &objects));
     assert_eq!(given_back, mine);
     let objects: Objects = [given_back].into_iter().collect();
     assert_eq!(release(&canary, &objects), [], "nothing is left to give back");
-    assert!(released(&canary, &objects));
+    assert!(leads_back(&canary, &objects));
+}
+
+#[test]
+fn until_it_is_released_the_way_back_can_be_derived_again() {
+    let canary = Canary::test();
+    let made = stored(&apex(&canary, &Objects::default()));
+    let own = (*crate::world::World::get(&made, SERVICE, "test", "podinfo").unwrap()).clone();
+    let mine = document(MINE);
+    let taken = patched(&mine, &apex(&canary, &world(MINE)));
+    for (seen, selector) in [(own, json!({ "app": "podinfo" })), (taken, mine["spec"]["selector"].clone())] {
+        let led = patched(&seen, &lead_back(&canary, &[seen.clone()].into_iter().collect()));
+        assert_eq!(led["spec"]["selector"], selector);
+        assert!(leads_back(&canary, &[led.clone()].into_iter().collect()));
+        let mut edited = led.clone();
+        edited["spec"]["selector"] = json!({ "app": "nobody" });
+        let objects: Objects = [edited.clone()].into_iter().collect();
+        assert!(!leads_back(&canary, &objects));
+        assert_eq!(patched(&edited, &lead_back(&canary, &objects)), led);
+    }
+}
+
+#[test]
+fn a_service_without_a_selector_has_none_again() {
+    let mut mine = document(MINE);
+    mine["spec"].as_object_mut().unwrap().shift_remove("selector");
+    let canary = Canary::test();
+    let taken = patched(&mine, &apex(&canary, &[mine.clone()].into_iter().collect()));
+    let led = patched(&taken, &lead_back(&canary, &[taken.clone()].into_iter().collect()));
+    assert!(leads_back(&canary, &[led.clone()].into_iter().collect()), "{led:#}");
+    assert_eq!(patched(&led, &release(&canary, &[led.clone()].into_iter().collect())), mine);
 }
 
 #[test]
@@ -165,10 +199,10 @@ fn a_manifest_that_names_the_primary_is_no_way_back() {
     let applied = json!({ "spec": { "selector": { "app": "podinfo-primary" } } }).to_string();
     seen["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = applied.into();
     let objects: Objects = [seen.clone()].into_iter().collect();
-    assert!(!released(&Canary::test(), &objects));
+    assert!(!leads_back(&Canary::test(), &objects));
     let after = patched(&seen, &release(&Canary::test(), &objects));
     assert_eq!(after["spec"]["selector"], json!({ "app": "podinfo" }));
     let objects: Objects = [after].into_iter().collect();
-    assert!(released(&Canary::test(), &objects));
-    assert!(!released(&Canary::test(), &Objects::default()), "the route that stays behind leads to it");
+    assert!(leads_back(&Canary::test(), &objects));
+    assert!(!leads_back(&Canary::test(), &Objects::default()), "the route that stays behind leads to it");
 }

@@ -155,10 +155,12 @@ impl Actor {
                 });
                 other.edit(&route, &json!([{"op": "add", "path": "/spec/rules/-", "value": rule}])).await;
             }
-            Edit::Selector => {
+            // A Service that was given back is its user's: what they do to it then is what they want.
+            Edit::Selector if self.board.read().apex_is_held() => {
                 let selector = json!({"spec": {"selector": {"app": "podinfo-canary"}}});
                 other.merge(&format!("{SERVICES}/podinfo"), &selector).await;
             }
+            Edit::Selector => {}
         }
     }
 
@@ -217,7 +219,6 @@ impl Deed {
             Self::Recreate => {
                 let mut ends = vec![end, End::Initialised(OLD), End::Failed(OLD)];
                 ends.extend(story.unfit.then_some(End::Adopting));
-                ends.extend((end == End::Gone).then_some(End::Refused));
                 for tag in story.tags() {
                     ends.extend([End::Initialised(tag), End::Promoted(tag)]);
                 }

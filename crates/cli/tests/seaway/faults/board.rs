@@ -170,6 +170,14 @@ impl Book {
         self.canary().and_then(|canary| canary.pointer("/status/phase")?.as_str()).unwrap_or_default()
     }
 
+    /// Whether the operator still looks after the apex Service: it owns it, or has noted what it was before.
+    pub fn apex_is_held(&self) -> bool {
+        self.get("services", "test", "podinfo").is_some_and(|apex| {
+            let noted = apex.pointer("/metadata/annotations/flagger.kubernetes.io~1original-configuration");
+            apex.pointer("/metadata/ownerReferences").or(noted).is_some()
+        })
+    }
+
     /// The weight its status shows.
     pub fn weight(&self) -> i64 {
         self.canary().and_then(|canary| canary.pointer("/status/canaryWeight")?.as_i64()).unwrap_or_default()

@@ -1,7 +1,5 @@
 //! When a story is over, and whether its end is the right one.
 
-use serde_json::Value;
-
 use super::board::{Book, text};
 use super::mask::differences;
 use super::mishap::{Mishap, Outlook};
@@ -32,11 +30,6 @@ pub fn rests_at(book: &Book, end: End) -> bool {
         }
         End::Left => book.canary().is_none(),
         End::Adopting => book.phase() == "Initializing",
-        End::Refused => {
-            let conditions = book.canary().and_then(|canary| canary.pointer("/status/conditions")?.as_array());
-            let refused = |one: &Value| one["type"] == "Accepted" && one["status"] == "False";
-            book.phase().is_empty() && conditions.is_some_and(|conditions| conditions.iter().any(refused))
-        }
     }
 }
 

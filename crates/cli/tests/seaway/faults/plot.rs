@@ -168,6 +168,15 @@ impl Plot {
         self.lock().limit
     }
 
+    /// Gives more time if somebody waited in vain until now: what they did afterwards takes its time all the same.
+    pub fn put_off(&self) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        if now >= state.limit {
+            state.limit = now + self.usual.unwrap_or(PATIENCE) + INTERVAL * SLACK;
+        }
+    }
+
     /// The story is over; so much more time for what follows.
     pub fn end(&self, more: Duration) {
         let now = self.clock.now();
@@ -215,7 +224,6 @@ impl Plot {
                 let mut ends = vec![story.end];
                 ends.extend(deleted.then_some(End::Left));
                 ends.extend(story.unfit.then_some(End::Adopting));
-                ends.extend((story.end == End::Gone).then_some(End::Refused));
                 let tags = story.tags().chain([OLD, LATEST]);
                 ends.extend(tags.flat_map(|tag| [End::Initialised(tag), End::Promoted(tag), End::Failed(tag)]));
                 ends

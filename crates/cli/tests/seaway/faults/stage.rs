@@ -10,7 +10,7 @@ use super::actors::LATEST;
 use super::board::Book;
 use super::forks::{self, Outcomes, Wanted};
 use super::ground::{Ground, INTERVAL, Terrain};
-use super::hand::{CANARIES, ROUTES};
+use super::hand::CANARIES;
 use super::mask::{World, world};
 use super::mishap::{Kind, Mishap};
 use super::oracle;
@@ -90,10 +90,13 @@ pub async fn play(story: &'static Story, fate: &Fate<'_>, terrain: &Terrain, ref
         Fate::Mishaps(mishaps) => mishaps.iter().for_each(|mishap| plot.place(*mishap)),
         Fate::Forks(wanted, outcomes) => forks::split(wanted, &plot, outcomes),
     }
+    let mut acted = mark.begin;
     for step in story.steps {
+        acted = stage.now();
         step.happen(&stage).await;
     }
-    let converged = stage.converge(mark.begin).await;
+    plot.put_off();
+    let converged = stage.converge(acted).await;
     run.took = Duration::try_from(stage.last_request().max(mark.begin).duration_since(mark.begin)).unwrap_or_default();
     stage.ground.crowd.every(Duration::from_secs(5));
     laps.push(Instant::now());
@@ -213,10 +216,10 @@ impl Stage {
     }
 
     /// Waits until the story is at one of its ends and the operator has said all it had to say.
-    async fn converge(&self, begin: Timestamp) -> Result<(), String> {
-        // Where the story begins may be one of its ends too, so somebody has to move first.
-        let patience = begin + INTERVAL * SLACK;
-        while self.last_request() <= begin && self.now() < patience {
+    async fn converge(&self, acted: Timestamp) -> Result<(), String> {
+        // Where the story stands before its last step may be one of its ends too, so somebody has to move first.
+        let patience = acted + INTERVAL * SLACK;
+        while self.last_request() <= acted && self.now() < patience {
             self.sail(Duration::from_secs(1)).await;
         }
         loop {
@@ -274,14 +277,9 @@ impl Stage {
         self.plot.end(reference.map_or(PATIENCE, usual));
         self.ground.crowd.every(Duration::from_millis(500));
         self.ground.outside.answer("/rollback", 403);
-        let refused = oracle::rests_at(&self.ground.board.read(), End::Refused);
-        let gone = refused || self.ground.board.read().canary().is_none();
+        let gone = self.ground.board.read().canary().is_none();
         let end = if gone {
             let tag = self.ground.board.read().tag("podinfo").to_owned();
-            // A route that was left behind belongs to the person, who gives it up; no user is promised anything then.
-            self.ground.crowd.every(Duration::from_secs(3600));
-            self.sail(Duration::from_secs(5)).await;
-            self.ground.person.delete(&format!("{ROUTES}/podinfo")).await;
             if self.story.unfit {
                 // Nothing can be adopted that does not run as primary.
                 self.ground.person.set_image(PROOF, "").await;

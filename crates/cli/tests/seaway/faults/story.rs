@@ -60,9 +60,6 @@ pub enum End {
     Left,
     /// A primary that cannot come up is waited for.
     Adopting,
-    /// The Canary is refused, and its condition says what the person has to do first: a route that a deletion left to
-    /// them is theirs.
-    Refused,
 }
 
 /// The version every story starts from.

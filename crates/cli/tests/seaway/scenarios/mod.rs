@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod clocks;
+mod deletion;
 mod hooks;
 mod inside_pods;
 mod lookout;

@@ -64,7 +64,7 @@ impl World {
                 self.commit(plan, |world| std::mem::replace(&mut world.finalizer, on) != on)?;
                 self.gone = self.deleting && !on;
                 let drained = later(self.route_changed, SETTLING + plan.drain) <= now;
-                assert!(!self.gone || !self.released || drained, "the primary goes while requests are under way");
+                assert!(!self.gone || !self.to_apex || drained, "the primary goes while requests are under way");
             }
             // Their selectors follow the target's.
             Effect::VariantServices | Effect::ApexToPrimary | Effect::ApexToTarget if self.target.is_none() => {
@@ -88,14 +88,15 @@ impl World {
                 }
                 moved
             })?,
-            Effect::ReleaseRoute => self.commit(plan, |world| {
-                let held = !world.released && world.split.is_some();
-                if held {
-                    (world.split, world.released, world.route_changed) = (None, true, now);
+            Effect::RouteToApex => self.commit(plan, |world| {
+                let splits = !world.to_apex && world.split.is_some();
+                if splits {
+                    (world.split, world.to_apex, world.route_changed) = (None, true, now);
                     world.memory.settled_since = None;
                 }
-                held
+                splits
             })?,
+            Effect::Release => self.commit(plan, |world| !std::mem::replace(&mut world.released, true))?,
             Effect::ScaleUp => self.scale(plan, |target, _| target.replicas.max(REPLICAS))?,
             Effect::ScaleToZero => {
                 let writes = self.writes;

@@ -1,0 +1,90 @@
+//! How a route leaves our hands when its Canary is deleted with `revertOnDeletion`, and comes back with the next one.
+//!
+//! It is led to the apex Service first and stays ours meanwhile, so that edits of others are repaired. Then it is let go,
+//! with an annotation: deleting it to make room for a new Canary would be downtime, and a route that never was ours must
+//! not be touched. Whoever wants to keep a released route for themselves takes the annotation away, or leads the route
+//! elsewhere.
+
+use std::collections::BTreeMap;
+
+use seaway_api::Canary;
+use serde_json::{Value, json};
+
+use super::rule::Shape;
+use super::{Subject, backend_of, backend_ref, put_rule, test_names, weight_of};
+use crate::object::{self, Patch, controller, list, number, owner_reference, segment, text};
+
+/// Which Canary a route was released by.
+pub(super) const RELEASED_BY: &str = "seaway.dev/released-by";
+
+/// Some rule names the apex Service.
+pub(super) fn names_apex(canary: &Canary, seen: &Value) -> bool {
+    let mut backends = list(seen, "/spec/rules").iter().flat_map(|rule| list(rule, "/backendRefs"));
+    backends.any(|backend| is_apex(canary, backend))
+}
+
+/// The backend is the apex Service.
+pub(super) fn is_apex(canary: &Canary, backend: &Value) -> bool {
+    text(backend, "/name") == canary.apex_name()
+}
+
+/// The rule leads to the apex Service and nowhere else.
+pub(super) fn leads_to_apex(canary: &Canary, rule: &Value) -> bool {
+    let backends = list(rule, "/backendRefs");
+    !backends.is_empty() && backends.iter().all(|backend| is_apex(canary, backend))
+}
+
+/// A route that a Canary released and that is still as it was left: nobody's, and leading to the apex Service. The Canary
+/// may have had another name; what counts is that we made the route.
+pub(super) fn is_free(canary: &Canary, seen: &Value) -> bool {
+    let released = seen.pointer("/metadata/annotations").is_some_and(|notes| notes.get(RELEASED_BY).is_some());
+    let as_it_was_left = list(seen, "/spec/rules").iter().any(|rule| leads_to_apex(canary, rule));
+    released && controller(seen).is_none() && as_it_was_left
+}
+
+/// Makes the patch lead every rule that names a backend of ours to the apex Service instead: those Services go with the
+/// Canary. Backends of others keep their share. Our rule is put back if somebody has taken it away.
+pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
+    let canary = subject.canary;
+    let service = canary.spec.service.as_ref();
+    let mut ours = 0;
+    for (index, rule) in list(seen, "/spec/rules").iter().enumerate() {
+        let backends = list(rule, "/backendRefs");
+        let (own, others): (Vec<&Value>, Vec<&Value>) =
+            backends.iter().partition(|backend| backend_of(subject, backend).is_some());
+        if own.is_empty() {
+            continue;
+        }
+        ours += 1;
+        let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
+        let port = service.map(|service| service.port).or_else(|| number(own.first()?, "/port")).unwrap_or_default();
+        // What others put on the first of them stays.
+        let mut apex = own.first().copied().cloned().unwrap_or_else(|| json!({}));
+        object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
+        test_names(patch, seen, index);
+        let all: Vec<&Value> = std::iter::once(&apex).chain(others).collect();
+        patch.set(&format!("/spec/rules/{index}/backendRefs"), json!(all));
+    }
+    // A spec that cannot be read any more says nothing of the rule that is missing.
+    if ours == 0
+        && !names_apex(canary, seen)
+        && let Some(service) = service
+        && let Ok(shape) = Shape::of(service)
+    {
+        put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), service.port, 100)]));
+    }
+}
+
+/// Makes the patch let go of the route.
+pub(super) fn let_go(patch: &mut Patch<'_>, canary: &Canary) {
+    patch.merge("/metadata/annotations", &BTreeMap::from([(RELEASED_BY.to_owned(), canary.name().to_owned())]));
+    patch.disown(canary);
+}
+
+/// Makes the patch take a released route back.
+pub(super) fn take_back(patch: &mut Patch<'_>, canary: &Canary, seen: &Value) {
+    patch.unset(&format!("/metadata/annotations/{}", segment(RELEASED_BY)));
+    let owners = list(seen, "/metadata/ownerReferences");
+    let owners: Vec<Value> = owners.iter().cloned().chain([owner_reference(canary)]).collect();
+    patch.set("/metadata/ownerReferences", owners);
+}

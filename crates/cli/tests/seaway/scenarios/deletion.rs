@@ -1,0 +1,190 @@
+//! A Canary is deleted with `revertOnDeletion`, others meddle meanwhile, and it comes back.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use seaway_api::canary::{Canary, Phase};
+use seaway_api::foreign::gateway::HttpRoute;
+use serde_json::{Value, json};
+
+use crate::harness::{CANARY, Ship, Users};
+
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: podinfo, namespace: test, labels: {team: harbour}}
+spec:
+  selector: {app: podinfo, tier: web}
+  ports: [{name: web, port: 9898, targetPort: 9898}]
+";
+
+fn canary() -> String {
+    CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n")
+}
+
+async fn delete(ship: &Ship) {
+    let api: Api<Canary> = ship.api("test");
+    api.delete("podinfo", &DeleteParams::default()).await.unwrap();
+}
+
+/// Waits until the Canary is gone; a deletion that takes this long hangs.
+async fn until_gone(ship: &Ship) {
+    for _ in 0..300 {
+        if ship.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none() {
+            return;
+        }
+        ship.sail(Duration::from_secs(1)).await;
+    }
+    panic!("the deletion never ends\n{}", ship.transcript);
+}
+
+async fn apex(ship: &Ship) -> Value {
+    let service: Service = ship.api("test").get("podinfo").await.unwrap();
+    serde_json::to_value(service).unwrap()
+}
+
+async fn until_apex_leads_to_the_target(ship: &Ship) {
+    ship.until("the apex leads to the target", async |ship| apex(ship).await["spec"]["selector"]["app"] == "podinfo")
+        .await;
+}
+
+async fn select(ship: &Ship, selector: Value) {
+    let api: Api<Service> = ship.api("test");
+    let patch = json!({"spec": {"selector": selector}});
+    api.patch("podinfo", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+async fn route(ship: &Ship) -> Value {
+    let route: HttpRoute = ship.api("test").get("podinfo").await.unwrap();
+    serde_json::to_value(route).unwrap()
+}
+
+/// Users get answers, now.
+async fn assert_served(ship: &Ship, users: &Users) {
+    users.forget();
+    ship.sail(Duration::from_secs(60)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apex_edited_while_it_is_given_back_is_repaired_and_the_deletion_ends() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    until_apex_leads_to_the_target(&ship).await;
+    select(&ship, json!({"app": "nobody"})).await;
+    ship.sail(Duration::from_secs(2)).await;
+    assert_served(&ship, &users).await;
+    until_gone(&ship).await;
+    assert_eq!(apex(&ship).await["spec"]["selector"], json!({"app": "podinfo"}));
+    assert_served(&ship, &users).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_the_users_own_is_repaired_too_and_given_back_as_it_was() {
+    let mut ship = Ship::launch().await;
+    // Pods are chosen in the user's own way, by a label that the operator knows nothing of.
+    let deployment = json!({"spec": {"template": {"metadata": {"labels": {"tier": "web"}}}}});
+    let api: Api<k8s_openapi::api::apps::v1::Deployment> = ship.api("test");
+    api.patch("podinfo", &PatchParams::default(), &Patch::Merge(deployment)).await.unwrap();
+    ship.apply(SERVICE).await;
+    select(&ship, json!({"app": null})).await;
+    let before = apex(&ship).await;
+    assert_eq!(before["spec"]["selector"], json!({"tier": "web"}));
+    ship.start_operator();
+    ship.apply(&canary()).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    ship.until("the apex is as it was", async |ship| apex(ship).await["spec"] == before["spec"]).await;
+    select(&ship, json!({"tier": "nobody"})).await;
+    ship.sail(Duration::from_secs(2)).await;
+    assert_served(&ship, &users).await;
+    until_gone(&ship).await;
+    let after = apex(&ship).await;
+    assert_eq!(after["spec"], before["spec"]);
+    for field in ["labels", "annotations", "ownerReferences"] {
+        assert_eq!(after["metadata"].get(field), before["metadata"].get(field), "{field}");
+    }
+    assert_served(&ship, &users).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_edited_while_it_is_given_back_is_repaired() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    ship.until("the route leads to the apex", async |ship| {
+        route(ship).await["spec"]["rules"][0]["backendRefs"][0]["name"] == "podinfo"
+    })
+    .await;
+    // Somebody puts back what they know, at the worst moment: this Service is about to be collected.
+    let api: Api<HttpRoute> = ship.api("test");
+    let patch = json!([{"op": "replace", "path": "/spec/rules/0/backendRefs/0/name", "value": "podinfo-primary"}]);
+    let patch = Patch::Json::<()>(serde_json::from_value(patch).unwrap());
+    api.patch("podinfo", &PatchParams::default(), &patch).await.unwrap();
+    until_gone(&ship).await;
+    assert_eq!(route(&ship).await["spec"]["rules"][0]["backendRefs"][0]["name"], "podinfo");
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_can_be_created_again_without_a_moment_of_downtime() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    for version in ["6.0.1", "6.0.2"] {
+        delete(&ship).await;
+        until_gone(&ship).await;
+        let left = route(&ship).await;
+        assert!(left["metadata"].get("ownerReferences").is_none());
+        ship.apply(&canary()).await;
+        ship.until_phase("podinfo", Phase::Initialized).await;
+        let taken = route(&ship).await;
+        assert_eq!(taken["metadata"]["uid"], left["metadata"]["uid"], "the same route");
+        assert_eq!(taken["metadata"]["ownerReferences"][0]["kind"], "Canary");
+        assert!(taken["metadata"]["annotations"].get("seaway.dev/released-by").is_none());
+        assert_eq!(taken["spec"]["rules"].as_array().unwrap().len(), 1);
+        assert_eq!(ship.weights("podinfo").await, (100, 0));
+        ship.set_image("podinfo", version).await;
+        ship.until_phase("podinfo", Phase::Succeeded).await;
+        assert_eq!(ship.image("podinfo-primary").await, version);
+    }
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_deleted_again_before_it_has_its_route_leaves_what_it_found() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    until_gone(&ship).await;
+    let (left, before) = (route(&ship).await, apex(&ship).await);
+    ship.apply(&canary()).await;
+    ship.until_phase("podinfo", Phase::Initializing).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    assert_eq!(route(&ship).await["metadata"]["annotations"], left["metadata"]["annotations"]);
+    assert_eq!(apex(&ship).await["spec"], before["spec"]);
+    ship.apply(&canary()).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_route_that_its_user_changed_is_theirs() {
+    let ship = Ship::launch_with(&canary()).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    let api: Api<HttpRoute> = ship.api("test");
+    let patch = json!({"metadata": {"annotations": {"seaway.dev/released-by": null}}});
+    api.patch("podinfo", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    let before = route(&ship).await;
+    ship.apply(&canary()).await;
+    ship.sail(Duration::from_secs(60)).await;
+    let status = ship.status("podinfo").await;
+    let told = &status.condition("Accepted").unwrap().message;
+    assert!(told.contains("HTTPRoute podinfo.test exists and is not owned"), "{told}");
+    assert_eq!(route(&ship).await["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+}
