@@ -90,8 +90,8 @@ fn analyse(round: &Round<'_>) -> Draft {
         round.wait_for_route(&mut draft);
         return draft;
     }
-    if round.tick == 0 {
-        draft.wake_at(round.next_tick());
+    if let Some(time) = round.measured_at() {
+        draft.wake_at(time);
         return draft;
     }
     run_ticks(round, &draft, revision)

@@ -288,6 +288,17 @@ impl<'a> Round<'a> {
         self.seen.route.as_ref().is_some_and(|route| route.settled_since.is_some())
     }
 
+    /// When enough was measured to be judged, if that is still to come: when the next tick is due, and one interval after
+    /// the data plane took up a route that came late. A server that was away when the route had to be written is no failed
+    /// check of the new revision.
+    pub fn measured_at(&self) -> Option<Timestamp> {
+        let interval = self.plan.interval;
+        let settled = self.seen.route.as_ref().and_then(|route| route.settled_since);
+        let late = settled.filter(|settled| self.since.is_some_and(|since| *settled > later(since, interval / 2)));
+        let measured = late.map(|settled| later(settled, interval)).filter(|time| *time > self.now);
+        measured.or_else(|| (self.tick == 0).then(|| self.next_tick()))
+    }
+
     /// What every phase after initialisation relies on; already true effects cost nothing. Services select by the target's
     /// labels, so without a target they stay as they are.
     pub fn keep(&self, draft: &mut Draft) {

@@ -45,6 +45,23 @@ fn a_canary_whose_config_is_gone_does_not_advance() {
     assert!(decision.wake.is_some() && !decision.notices.is_empty(), "{decision:#?}");
 }
 
+/// The status was stored, then the server was away: the split is younger than the interval that the status asks for.
+#[test]
+fn a_split_that_came_late_is_measured_for_a_whole_interval() {
+    let canary = Canary::test();
+    let interval = plan(&canary).interval;
+    let since = |ago: std::time::Duration| {
+        let mut seen = settled(20, 2);
+        seen.route.as_mut().unwrap().settled_since = Some(now() - ago);
+        decide(now(), &plan(&canary), &analysed(&canary), &seen)
+    };
+    let decision = since(interval / 10);
+    assert!(writes(&decision).is_empty() && decision.status.is_none(), "{decision:#?}");
+    assert_eq!(decision.wake, Some(now() + interval - interval / 10));
+    let decision = since(interval);
+    assert!(matches!(writes(&decision)[..], [Effect::Ask(_)]), "{decision:#?}");
+}
+
 #[test]
 fn the_apex_follows_the_spec_at_rest() {
     let canary = Canary::test();

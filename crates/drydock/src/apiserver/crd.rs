@@ -39,7 +39,34 @@ pub(crate) struct Compiled {
     pub(crate) digest: u64,
     pub(crate) schema: Schema,
     /// `None` where the schema has no rules.
-    pub(crate) rules: Option<CompiledSchema>,
+    pub(crate) rules: Option<Rules>,
+}
+
+/// The CEL rules of a schema.
+pub(crate) struct Rules {
+    pub(crate) compiled: CompiledSchema,
+    /// The members of an object that they are about; all if it cannot be told.
+    about: Option<Vec<String>>,
+}
+
+impl Rules {
+    fn of(schema: &Value, text: &str) -> Option<Self> {
+        const RULES: &str = "x-kubernetes-validations";
+        if !text.contains(RULES) {
+            return None;
+        }
+        // A rule about the change itself may forbid that nothing changes.
+        let whole = schema.get(RULES).is_some() || text.contains("oldSelf");
+        let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let ruled = members.filter(|(_, member)| member.to_string().contains(RULES));
+        let about = (!whole).then(|| ruled.map(|(name, _)| name.clone()).collect());
+        Some(Self { compiled: kube_cel::compile_schema(schema), about })
+    }
+
+    /// Whether nothing that the rules are about differs from what was judged before: most writes are of a status.
+    pub(crate) fn have_judged(&self, old: &Value, new: &Value) -> bool {
+        self.about.as_ref().is_some_and(|members| members.iter().all(|member| old.get(member) == new.get(member)))
+    }
 }
 
 fn compile(schema: &Value) -> Arc<Compiled> {
@@ -47,7 +74,7 @@ fn compile(schema: &Value) -> Arc<Compiled> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let text = schema.to_string();
     let make = || {
-        let rules = text.contains("\"x-kubernetes-validations\"").then(|| kube_cel::compile_schema(schema));
+        let rules = Rules::of(schema, &text);
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let (source, digest) = (schema.clone(), hasher.finish());
@@ -131,7 +158,7 @@ pub(crate) fn check(definition: &Value, causes: &mut Vec<Cause>) {
                 }
                 check_structure(schema, &path, causes);
                 let compiled = compile(schema);
-                for error in compiled.rules.iter().flat_map(CompiledSchema::compilation_errors) {
+                for error in compiled.rules.iter().flat_map(|rules| rules.compiled.compilation_errors()) {
                     causes.push(Cause::invalid_unshown(format!("{path}.x-kubernetes-validations"), &error.to_string()));
                 }
             }

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_cel::CompiledSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::builtin::{self, Behaviour};
-use super::crd::Compiled;
+use super::crd::{Compiled, Rules};
 use super::lens::{Lens, lens};
 use super::schema::Schema;
 
@@ -73,7 +72,7 @@ impl Version {
     }
 
     /// The CEL rules of a CRD's schema, if it has any.
-    pub(crate) fn rules(&self) -> Option<&CompiledSchema> {
+    pub(crate) fn rules(&self) -> Option<&Rules> {
         match &self.shape {
             Shape::Builtin(_) => None,
             Shape::Custom(compiled) => compiled.rules.as_ref(),

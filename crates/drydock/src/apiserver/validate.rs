@@ -2,7 +2,8 @@
 //!
 //! Texts follow the real server's, since people and tests read them. CEL rules are evaluated by `kube-cel`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,6 +23,17 @@ pub(crate) enum NameRule {
     Label,
     /// Anything that can stand in a path, as names of roles do.
     PathSegment,
+}
+
+/// Whether a text matches a schema's pattern; one that is no pattern matches nothing. Compiling one takes longer than a
+/// whole request, so each is compiled once per process.
+fn is_match(pattern: &str, text: &str) -> bool {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !known.contains_key(pattern) {
+        known.insert(pattern.to_owned(), Regex::new(pattern).ok());
+    }
+    known.get(pattern).is_some_and(|pattern| pattern.as_ref().is_some_and(|pattern| pattern.is_match(text)))
 }
 
 /// How strictly missing fields are taken.
@@ -139,8 +151,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }),
             ("pattern", _) => {
                 let pattern = argument.as_str().unwrap_or_default();
-                let matches = |text: &str| Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text));
-                if value.as_str().is_some_and(|text| !matches(text)) {
+                if value.as_str().is_some_and(|text| !is_match(pattern, text)) {
                     causes.push(invalid(format!("should match '{pattern}'")));
                 }
             }

@@ -3,10 +3,12 @@
 //! A write is shaped (pruned, defaulted), completed with what the server owns (uid, generation, timestamps), checked,
 //! and committed if it changes anything. PUT, every kind of patch and the sub-resources end here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::crd::Rules;
 use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
 use super::fields::Fields;
@@ -329,6 +331,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     }
     match version.rules() {
         Some(_) if blocked => causes.push(Cause::unchecked()),
+        Some(rules) if old.is_some_and(|old| rules.have_judged(old, object)) => {}
         Some(rules) => {
             let mut broken = cel_causes(rules, object, old);
             if let Some(old) = old.filter(|_| !broken.is_empty()) {
@@ -419,13 +422,12 @@ fn desired_state_changed(call: &Call, live: &Value, new: &Value) -> bool {
         "status" => call.served.has("status"),
         _ => false,
     };
-    let part = |object: &Value| -> Vec<(String, Value)> {
-        let members = object.as_object().into_iter().flatten().filter(|(key, _)| !ignored(key));
-        let mut members: Vec<_> = members.map(|(key, value)| (key.clone(), value.clone())).collect();
-        members.sort_by(|one, other| one.0.cmp(&other.0));
-        members
-    };
-    part(live) != part(new)
+    part(live, ignored) != part(new, ignored)
+}
+
+/// The members of an object that are not left out, in the order of their names.
+fn part(object: &Value, ignored: impl Fn(&str) -> bool) -> BTreeMap<&String, &Value> {
+    object.as_object().into_iter().flatten().filter(|(key, _)| !ignored(key)).collect()
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.
@@ -437,8 +439,8 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
-fn cel_causes(rules: &kube_cel::CompiledSchema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Err(errors) = kube_cel::validate_compiled(rules, object, old) else { return Vec::new() };
+fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Err(errors) = kube_cel::validate_compiled(&rules.compiled, object, old) else { return Vec::new() };
     errors.into_vec().iter().map(|error| cel_cause(error, object)).collect()
 }
 
