@@ -151,6 +151,22 @@ pub fn lint(sources: &[Source<'_>], context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
+/// A kind of ours in a group that is nearly ours: a cluster would not know it.
+fn misspelt(file: &str, document: usize, node: &Node, group: &str, kind: &str) -> Option<Finding> {
+    crds::schema_of(kind)?;
+    nearest::nearest(group, std::iter::once(GROUP))?;
+    Some(Finding {
+        file: file.into(),
+        line: node.line_of("apiVersion"),
+        document,
+        object: kind.to_owned(),
+        path: "apiVersion".into(),
+        severity: Severity::Error,
+        problem: format!("there is no group \"{group}\" with a {kind}"),
+        remedy: format!("write {API_VERSION}"),
+    })
+}
+
 impl Object {
     /// The object in `node`, if it is one of ours.
     fn new(file: &str, document: usize, node: Node, findings: &mut Vec<Finding>) -> Option<Self> {
@@ -158,6 +174,8 @@ impl Object {
         let version = text(&["apiVersion"]).unwrap_or_default();
         let (group, _) = version.split_once('/')?;
         if group != GROUP {
+            let kind = text(&["kind"]).unwrap_or_default();
+            findings.extend(misspelt(file, document, &node, group, &kind));
             return None;
         }
         let mut object = Self {

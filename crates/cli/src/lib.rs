@@ -6,6 +6,7 @@ pub mod commands;
 pub mod demo;
 pub mod glue;
 pub mod goflags;
+mod leftovers;
 pub mod loadtester;
 mod logging;
 mod manifests;

@@ -18,6 +18,9 @@ use tracing_subscriber::registry::LookupSpan;
 const OURS: [&str; 6] =
     ["seaway_api", "seaway_core", "seaway_adapters", "seaway_operator", "seaway_drydock", "seaway_cli"];
 
+/// A module that logs what we log too.
+const CHATTY: &str = "kube_client::client::builder";
+
 /// How a log line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -51,17 +54,29 @@ pub fn start(encoding: Encoding, level: &str) {
     let _ = subscriber.try_init();
 }
 
+/// Level names of Flagger, and what they mean here.
+const LEVELS: [(&str, &str); 7] = [
+    ("trace", "trace"),
+    ("debug", "debug"),
+    ("info", "info"),
+    ("warn", "warn"),
+    ("error", "error"),
+    ("fatal", "error"),
+    ("panic", "error"),
+];
+
+/// Whether this is a level; one that is not means info, as in Flagger, and people should hear of it.
+pub fn is_level(name: &str) -> bool {
+    LEVELS.iter().any(|(level, _)| *level == name)
+}
+
 /// Flagger's level names as filter directives; a name it does not know means info, as there.
 fn directives(level: &str) -> String {
-    let level = match level {
-        "trace" => "trace",
-        "debug" => "debug",
-        "warn" => "warn",
-        "error" | "fatal" | "panic" => "error",
-        _ => "info",
-    };
+    let level = LEVELS.iter().find(|(name, _)| *name == level).map_or("info", |(_, level)| level);
     let others = if level == "error" { "error" } else { "warn" };
-    OURS.iter().fold(others.to_owned(), |all, ours| format!("{all},{ours}={level}"))
+    // One line per request that fails, without the reason. Whoever asked tells it better.
+    let others = if level == "trace" { others.to_owned() } else { format!("{others},{CHATTY}=off") };
+    OURS.iter().fold(others, |all, ours| format!("{all},{ours}={level}"))
 }
 
 /// zap's line format.
@@ -91,10 +106,18 @@ where
             Level::INFO => "info",
             Level::DEBUG | Level::TRACE => "debug",
         };
-        let file = meta.file().unwrap_or_default();
-        let caller = format!("{}:{}", file.strip_prefix("crates/").unwrap_or(file), meta.line().unwrap_or_default());
+        let caller = caller(meta.file().unwrap_or_default(), meta.target(), meta.line());
         let line = Line { level, at: Timestamp::now(), caller: &caller, fields };
         writeln!(out, "{}", line.write(self.0))
+    }
+}
+
+/// Where a line comes from: our files by their path in the repository. Those of libraries are where the builder's computer
+/// had them, which tells nobody anything; their module does.
+fn caller(file: &str, module: &str, line: Option<u32>) -> String {
+    match file.strip_prefix("crates/") {
+        Some(own) => format!("{own}:{}", line.unwrap_or_default()),
+        None => module.to_owned(),
     }
 }
 
@@ -203,5 +226,17 @@ mod tests {
     fn unknown_levels_mean_info() {
         assert!(directives("warning").ends_with("seaway_cli=info"));
         assert!(directives("fatal").starts_with("error,"));
+        assert!(is_level("debug") && !is_level("loud"));
+        assert!(directives("debug").contains("builder=off") && !directives("trace").contains("=off"));
+    }
+
+    #[test]
+    fn a_library_is_told_by_its_module() {
+        assert_eq!(
+            caller("crates/operator/src/lease.rs", "seaway_operator::lease", Some(7)),
+            "operator/src/lease.rs:7"
+        );
+        let file = "/home/builder/.cargo/registry/src/index/kube-runtime/src/watcher.rs";
+        assert_eq!(caller(file, "kube_runtime::watcher", Some(7)), "kube_runtime::watcher");
     }
 }

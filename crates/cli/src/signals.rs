@@ -5,6 +5,8 @@ use std::io::IsTerminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::leftovers;
+
 /// A token that is cancelled by the first signal.
 pub fn shutdown() -> std::io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -22,6 +24,7 @@ pub fn shutdown() -> std::io::Result<CancellationToken> {
         if std::io::stdout().is_terminal() {
             ratatui::restore();
         }
+        leftovers::sweep();
         std::process::exit(1);
     });
     Ok(token)

@@ -19,6 +19,9 @@ pub const ACCEPTED: &str = "Accepted";
 /// True from the decision to roll back until `Failed` is written.
 pub const ROLLING_BACK: &str = "RollingBack";
 
+/// True from a round that broke off by a fault of ours until one has gone through.
+pub const INTERNAL_ERROR: &str = "InternalError";
+
 /// The most errors or warnings one condition repeats.
 const TOLD: usize = 10;
 
@@ -60,6 +63,23 @@ pub fn rejected(now: Timestamp, status: &CanaryStatus, errors: &[FieldError]) ->
     let mut new = status.clone();
     let condition = Condition::new(ACCEPTED, ConditionStatus::False, "InvalidSpec", sentences(errors), now);
     new.set_condition(condition).then_some(new)
+}
+
+/// The status of a Canary that we failed at by a fault of ours; everything stays where it is. `None` when it already says
+/// so.
+pub fn broken(now: Timestamp, status: &CanaryStatus, text: &str) -> Option<CanaryStatus> {
+    let mut new = status.clone();
+    let condition = Condition::new(INTERNAL_ERROR, ConditionStatus::True, "RoundBrokeOff", text.to_owned(), now);
+    new.set_condition(condition).then_some(new)
+}
+
+/// The status after a round that went through; `None` when none had broken off.
+pub fn mended(status: &CanaryStatus) -> Option<CanaryStatus> {
+    status.is_true(INTERNAL_ERROR).then(|| {
+        let mut new = status.clone();
+        new.remove_condition(INTERNAL_ERROR);
+        new
+    })
 }
 
 /// `Accepted` as it should be: true, with the plan's warnings.
@@ -167,6 +187,15 @@ mod tests {
         let mut accepted = rejected_once;
         assert!(accepted.set_condition(super::accepted(at(3), &plan())));
         assert!(!accepted.set_condition(super::accepted(at(4), &plan())));
+    }
+
+    #[test]
+    fn a_fault_of_ours_is_told_once_and_taken_back_once() {
+        let whole = CanaryStatus::default();
+        assert_eq!(mended(&whole), None);
+        let broken_once = broken(at(1), &whole, "internal error").unwrap();
+        assert_eq!(broken(at(2), &broken_once, "internal error"), None);
+        assert!(mended(&broken_once).unwrap().means_the_same(&whole));
     }
 
     #[test]

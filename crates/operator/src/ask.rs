@@ -2,11 +2,14 @@
 //!
 //! A round only starts a question and goes on; the answer comes back through a channel and wakes the canary. So a slow
 //! hook delays its own canary and nobody else, and a round never waits for the network. A question is started once per
-//! key; dropping its handle stops it. What an answer means is decided by the rules.
+//! key; dropping its handle stops it. What an answer means is decided by the rules. A fault of ours while one is asked is
+//! an answer too: without any, its canary would wait for ever.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use seaway_adapters::hooks;
 use seaway_adapters::http::Http;
 use seaway_adapters::metrics::Inquiry;
@@ -20,6 +23,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::key::CanaryKey;
 use crate::memory::Memory;
+use crate::panics::words;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
 
@@ -84,7 +88,11 @@ impl Asker {
         let task = tokio::spawn(async move {
             // The semaphore is never closed; without a permit the question is still asked.
             let _permit = permits.acquire().await;
-            let answer = run(&http, &requests, errand).await;
+            let asked = AssertUnwindSafe(run(&http, &requests, errand)).catch_unwind().await;
+            let answer = asked.unwrap_or_else(|panic| {
+                tracing::error!(%canary, panic = words(&*panic), question = ?question.subject, "internal error");
+                Answer::Broken("internal error while asking".to_owned())
+            });
             if let (Answer::Value { value, .. }, Some((canary, check))) = (&answer, &metric) {
                 telemetry.measured(canary, &check.name, exported(check, *value));
             }
@@ -150,4 +158,52 @@ async fn secret(requests: &Requests, inquiry: &Inquiry) -> Result<Option<serde_j
     let Some(object) = inquiry.secret() else { return Ok(None) };
     let answer = requests.get(object).await;
     answer.map_err(|error| Answer::Broken(format!("secret {}.{} error: {error}", object.name, object.namespace)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures::future::BoxFuture;
+    use seaway_adapters::http::{Dial, Stream};
+    use seaway_api::canary::{HookType, Phase};
+    use seaway_core::plan::Settings;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::lease::Fence;
+    use crate::testing::{Server, TestClock};
+
+    /// A way out with a fault of ours in it.
+    struct Broken;
+
+    impl Dial for Broken {
+        fn dial(&self, _: &str, _: u16) -> BoxFuture<'static, io::Result<Stream>> {
+            Box::pin(async { panic!("at the disco") })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_panics_is_answered() {
+        let (answers, mut answered) = unbounded_channel();
+        let asker = Asker {
+            http: Http::through(Arc::new(Broken)),
+            requests: Requests::new(Server::default().client(), TestClock::start(), Fence::open()),
+            answers,
+            telemetry: Arc::new(Telemetry::new("0", "gatewayapi:v1")),
+            permits: Arc::new(Semaphore::new(1)),
+        };
+        let canary = Canary::test().webhook("gate", HookType::Rollout);
+        let plan = Plan::new(&canary, &Settings { provider: "gatewayapi:v1".into(), ..Settings::default() }).unwrap();
+        let mut memory = Memory::default();
+        for tick in [1, 2] {
+            let subject = Subject::Hook(0);
+            let key = QuestionKey { revision: String::new(), step: String::new(), tick, subject };
+            let question = Question { key, phase: Phase::Progressing };
+            let world = seaway_adapters::world::Objects::default();
+            asker.ask(&canary, &plan, &question, &world, &mut memory, Duration::ZERO);
+            let answer = answered.recv().await.unwrap().answer;
+            assert_eq!(answer, Answer::Broken("internal error while asking".to_owned()));
+        }
+    }
 }

@@ -34,6 +34,7 @@ mod lease;
 mod memory;
 mod observe;
 mod operator;
+mod panics;
 mod reconcile;
 mod requests;
 mod scheduler;

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt;
 use kube::Client;
 use seaway_adapters::change::Kind;
 use seaway_adapters::http::Http;
@@ -34,6 +36,7 @@ use crate::events::Events;
 use crate::key::CanaryKey;
 use crate::lease::{Elector, Fence};
 use crate::memory::Memories;
+use crate::panics::words;
 use crate::reconcile::Reconciler;
 use crate::requests::Requests;
 use crate::scheduler::Queue;
@@ -286,14 +289,20 @@ impl Rounds {
         while self.running.len() < self.most {
             let Some(key) = self.queue.start(now) else { return self.queue.next() };
             let (reconciler, owned) = (self.reconciler.clone(), key.clone());
-            let handle = self.running.spawn(async move { reconciler.round(&owned).await });
+            let handle = self.running.spawn(async move {
+                match AssertUnwindSafe(reconciler.round(&owned)).catch_unwind().await {
+                    Ok(next) => next,
+                    Err(panic) => reconciler.panicked(&owned, &words(&*panic)).await,
+                }
+            });
             self.keys.insert(handle.id(), key);
         }
         // No room: the next round that ends makes some.
         None
     }
 
-    /// A round ended, one way or another. A panic is a fault of ours, and only this canary's business.
+    /// A round ended, one way or another. A panic is a fault of ours, and only this canary's business; here comes only one
+    /// that could not even be reported.
     fn finished(&mut self, finished: Result<(Id, Option<Duration>), JoinError>) {
         let (id, next) = match finished {
             Ok((id, next)) => (id, Ok(next)),
@@ -302,15 +311,11 @@ impl Rounds {
         let Some(key) = self.keys.remove(&id) else { return };
         let next = next.unwrap_or_else(|error| {
             let message = error.try_into_panic().map(|panic| words(&*panic)).unwrap_or_default();
-            self.reconciler.panicked(&key, &message)
+            tracing::error!(canary = %key, panic = message, "internal error while reporting one");
+            self.reconciler.shun(&key)
         });
         self.queue.finish(&key, next);
     }
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 /// Completes when a task the operator cannot do without has ended: a watch found that it can never work, or one of ours
@@ -377,11 +382,5 @@ mod tests {
         tasks.spawn(async { Ok(()) });
         tasks.spawn(async { panic!("at the {}", "disco") });
         assert!(matches!(failure(&mut tasks).await, OperatorError::Panicked(words) if words == "at the disco"));
-    }
-
-    #[test]
-    fn a_panic_is_put_into_words() {
-        let panic = std::panic::catch_unwind(|| panic!("at the {}", "disco")).unwrap_err();
-        assert_eq!(words(&*panic), "at the disco");
     }
 }

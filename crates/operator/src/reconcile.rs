@@ -46,6 +46,9 @@ const DOUBT: u32 = 2;
 /// Failures in a row before people hear of one that usually passes by itself.
 const PATIENCE: u32 = 6;
 
+/// What people hear of a fault of ours.
+const BROKEN: &str = "internal error, the canary is left as it is and looked at again later";
+
 /// Everything a round needs; shared by all canaries.
 pub(crate) struct Reconciler {
     pub(crate) cache: Arc<Cache>,
@@ -78,13 +81,15 @@ impl Reconciler {
             view.forget();
             return None;
         };
-        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-        let memory = self.memories.of(key, uid);
+        let memory = self.memories.of(key, uid_of(&stored));
         self.telemetry.count(&key.namespace, self.cache.count(&key.namespace));
         let doubtful = lock(&memory).failures >= DOUBT;
         let mut hand = Hand::new(&self.requests, &view, &stored, doubtful);
         hand.copied = lock(&memory).take_copies();
-        let result = self.work(key, &stored, &view, &mut hand, &memory).await;
+        let mut result = self.work(key, &stored, &view, &mut hand, &memory).await;
+        if result.is_ok() {
+            result = mend(&view, &mut hand).await.and(result);
+        }
         let (copied, writes) = (std::mem::take(&mut hand.copied), hand.writes);
         let status = view.canary().map(|canary| status_of(&canary)).unwrap_or_default();
         let stay = lock(&memory).keep_copies(copied, &status, self.clock.elapsed());
@@ -93,23 +98,46 @@ impl Reconciler {
         [next, stay.map(|stay| self.clock.elapsed().saturating_add(stay))].into_iter().flatten().min()
     }
 
-    /// The round of `key` panicked: a fault of ours, contained to this canary. Returns when to try again.
-    pub(crate) fn panicked(&self, key: &CanaryKey, message: &str) -> Option<Duration> {
+    /// The round of `key` panicked: a fault of ours, contained to this canary. Says so, as far as that can be said, and
+    /// returns when to try again.
+    pub(crate) async fn panicked(&self, key: &CanaryKey, message: &str) -> Option<Duration> {
+        tracing::error!(canary = %key, panic = message, "{BROKEN}");
+        let view = self.cache.view(key);
+        let Some(stored) = view.canary() else {
+            view.finish();
+            return None;
+        };
+        let memory = self.memories.of(key, uid_of(&stored));
+        let first = {
+            let mut memory = lock(&memory);
+            memory.complaint.replace(BROKEN.to_owned()).as_deref() != Some(BROKEN)
+        };
+        if first {
+            self.announcer.warn(&stored, BROKEN, self.clock.now());
+        }
+        let before = status_of(&stored);
+        if let Some(after) = status::broken(self.clock.now(), &before, BROKEN) {
+            let mut hand = Hand::new(&self.requests, &view, &stored, false);
+            if let Err(trouble) = hand.store(&before, &after).await {
+                tracing::debug!(canary = %key, error = %trouble, "the internal error could not be stored");
+            }
+        }
+        view.finish();
+        self.shun(key)
+    }
+
+    /// When to try again after a round that panicked.
+    pub(crate) fn shun(&self, key: &CanaryKey) -> Option<Duration> {
         let view = self.cache.view(key);
         let stored = view.canary();
         view.finish();
-        let stored = stored?;
-        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-        let memory = self.memories.of(key, uid);
-        let mut memory = lock(&memory);
-        memory.failures += 1;
-        let text = "internal error, the canary is left as it is and looked at again later";
-        tracing::error!(canary = %key, panic = message, "{text}");
-        if memory.complaint.as_deref() != Some(text) {
-            memory.complaint = Some(text.to_owned());
-            self.announcer.warn(&stored, text, self.clock.now());
-        }
-        let pause = backoff(self.seed, key, memory.failures, Duration::from_secs(10), Duration::from_secs(600));
+        let memory = self.memories.of(key, uid_of(&*stored?));
+        let failures = {
+            let mut memory = lock(&memory);
+            memory.failures += 1;
+            memory.failures
+        };
+        let pause = backoff(self.seed, key, failures, Duration::from_secs(10), Duration::from_secs(600));
         Some(self.clock.elapsed().saturating_add(pause))
     }
 
@@ -279,10 +307,10 @@ impl Reconciler {
                 break;
             }
         }
-        // A stored status is a fact even when an effect of it has to be tried again; without one the whole decision
         if let Some(after) = intended.filter(|_| zoo::ACTS_BEFORE_ITS_INTENT && result.is_ok()) {
             hand.store(before, after).await?;
         }
+        // A stored status is a fact even when an effect of it has to be tried again; without one the whole decision
         // comes again.
         if result.is_ok() || decision.status.is_some() {
             self.tell(round, &decision.notices);
@@ -406,6 +434,27 @@ fn as_it_lives(canary: Canary, view: &View, memory: &Mutex<Memory>) -> Result<Ca
 /// The status of a Canary of which maybe nothing else can be read.
 fn status_of(stored: &Value) -> CanaryStatus {
     stored.get("status").cloned().and_then(|status| serde_json::from_value(status).ok()).unwrap_or_default()
+}
+
+/// A round went through: if one before it broke off, that is over. Of a Canary that has just been let go nobody needs to
+/// know.
+async fn mend(view: &View, hand: &mut Hand<'_>) -> Result<(), Trouble> {
+    let gone = |canary: &Value| is_being_deleted(canary) && has_no_finalizer(canary);
+    let Some(before) = view.canary().filter(|canary| !gone(canary)).map(|canary| status_of(&canary)) else {
+        return Ok(());
+    };
+    match status::mended(&before) {
+        Some(after) => hand.store(&before, &after).await,
+        None => Ok(()),
+    }
+}
+
+fn has_no_finalizer(stored: &Value) -> bool {
+    stored.pointer("/metadata/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+fn uid_of(stored: &Value) -> &str {
+    stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn is_being_deleted(stored: &Value) -> bool {

@@ -97,7 +97,7 @@ pub(crate) async fn follow(
                 if failures == 1 && missing {
                     tracing::warn!(kind = kind.kind, "CRD is not registered, canaries that need it have to wait");
                 } else if failures == 3 {
-                    tracing::warn!(kind = kind.kind, %error, "the watch keeps failing");
+                    tracing::warn!(kind = kind.kind, error = whole(&error), "the watch keeps failing");
                 }
                 let key = CanaryKey::new(kind.group, kind.plural);
                 let pause = backoff(around.seed, &key, failures, FIRST_PAUSE, LONGEST_PAUSE);
@@ -152,6 +152,16 @@ fn resource(kind: Kind) -> ApiResource {
     }
 }
 
+/// An error with its causes: that a connection was refused is the last of them.
+fn whole(error: &watcher::Error) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.fold(String::new(), |text, cause| match cause.to_string() {
+        cause if text.contains(&cause) => text,
+        cause if text.is_empty() => cause,
+        cause => format!("{text}: {cause}"),
+    })
+}
+
 fn is_missing(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source)
     | watcher::Error::WatchStartFailed(source)
@@ -160,4 +170,20 @@ fn is_missing(error: &watcher::Error) -> bool {
         return false;
     };
     matches!(source, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_each_of_them_once() {
+        let refused = io::Error::other(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let error = watcher::Error::InitialListFailed(kube::Error::Service(Box::new(refused)));
+        let told = whole(&error);
+        assert!(told.starts_with("failed to perform initial object list"), "{told}");
+        assert_eq!(told.matches("connection refused").count(), 1, "{told}");
+    }
 }

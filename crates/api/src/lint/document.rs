@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Number, Value};
 
-/// Most nodes of one file after aliases are followed.
+/// Most nodes that the aliases of one file may add. What is written out is as large as the file and needs no bound.
 const MOST_NODES: usize = 200_000;
 
 /// A value and the line it was written on.
@@ -168,10 +168,6 @@ impl<'a> Reader<'a> {
     fn node(&mut self) -> Result<Option<Node>, Broken> {
         let Some((event, span)) = self.next()? else { return Ok(None) };
         let line = span.start.line();
-        self.nodes += 1;
-        if self.nodes > MOST_NODES {
-            return Err(self.fault(line, "too large once its aliases are followed"));
-        }
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
@@ -190,6 +186,9 @@ impl<'a> Reader<'a> {
                     return Err(self.fault(line, "an alias to something that contains it"));
                 };
                 self.nodes += target.size();
+                if self.nodes > MOST_NODES {
+                    return Err(self.fault(line, "too large once its aliases are followed"));
+                }
                 return Ok(Some(Node { line, ..target }));
             }
             Event::SequenceEnd | Event::MappingEnd | Event::DocumentEnd | Event::StreamEnd => return Ok(None),

@@ -43,6 +43,22 @@ fn a_good_file_is_silent() {
 }
 
 #[test]
+fn a_misspelt_group_is_found() {
+    assert_eq!(
+        said(&GOOD.replace("flagger.app/v1beta1", "flager.app/v1beta1")),
+        ["a.yaml:1: error: apiVersion: there is no group \"flager.app\" with a Canary; write flagger.app/v1beta1"]
+    );
+    assert_eq!(said(&GOOD.replace("flagger.app/v1beta1", "canaries.example.com/v1")), Vec::<String>::new());
+    assert_eq!(said("apiVersion: flagger.io/v1\nkind: Widget\n"), Vec::<String>::new(), "no kind of ours");
+}
+
+#[test]
+fn many_documents_are_no_aliases() {
+    let many = vec![GOOD; 5000].join("---\n");
+    assert!(!said(&many).iter().any(|text| text.contains("aliases")));
+}
+
+#[test]
 fn each_fault_has_its_line_and_field() {
     for (from, to, expected) in [
         (

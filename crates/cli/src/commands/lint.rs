@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::string::FromUtf8Error;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -43,8 +44,13 @@ pub struct Options {
 /// Prints every finding.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut texts = Vec::new();
+    let mut unreadable = Vec::new();
     for path in manifests::find(&options.files)? {
-        texts.push(read(&path)?);
+        let (name, bytes) = read(&path)?;
+        match String::from_utf8(bytes) {
+            Ok(text) => texts.push((name, text)),
+            Err(error) => unreadable.push(not_text(name, &error)),
+        }
     }
     let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| Source { name, text }).collect();
     let template = |text: &str| seaway_core::template::parse(text).map(drop).map_err(|error| error.to_string());
@@ -54,7 +60,9 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         template: &template,
         ..Context::default()
     };
-    let findings = lint(&sources, &context);
+    let mut findings = lint(&sources, &context);
+    let unread = unreadable.len();
+    findings.extend(unreadable);
     let paint = Paint::on(&std::io::stdout());
     for finding in &findings {
         let text = if options.json { record(finding).to_string() } else { line(finding, paint) };
@@ -64,20 +72,36 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if !options.json && std::io::stderr().is_terminal() {
-        let files = if sources.len() == 1 { "file" } else { "files" };
-        eprintln!("{} {files}: {errors} errors, {} warnings", sources.len(), findings.len() - errors);
+        let read = texts.len() + unread;
+        let files = if read == 1 { "file" } else { "files" };
+        eprintln!("{read} {files}: {errors} errors, {} warnings", findings.len() - errors);
     }
     Ok(if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn read(path: &Path) -> anyhow::Result<(String, String)> {
+fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
-        return Ok(("<stdin>".to_owned(), text));
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read stdin")?;
+        return Ok(("<stdin>".to_owned(), bytes));
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok((path.display().to_string(), text))
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok((path.display().to_string(), bytes))
+}
+
+/// A file that is no text. It spoils itself; the others are still looked at.
+fn not_text(file: String, error: &FromUtf8Error) -> Finding {
+    let good = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+    Finding {
+        file,
+        line: 1 + good.filter(|byte| **byte == b'\n').count(),
+        document: 0,
+        object: String::new(),
+        path: String::new(),
+        severity: Severity::Error,
+        problem: "this is not UTF-8 text".to_owned(),
+        remedy: "save the file as UTF-8".to_owned(),
+    }
 }
 
 fn line(finding: &Finding, paint: Paint) -> String {
@@ -123,6 +147,13 @@ mod tests {
     fn a_line_says_file_line_path_problem_and_remedy() {
         let expected = "canary.yaml:7: error: spec.analysis.interval: \"soon\" is no duration; write 1m";
         assert_eq!(line(&finding(), Paint::plain()), expected);
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_a_finding_with_its_line() {
+        let error = String::from_utf8(b"kind: Canary\nname: \xff\n".to_vec()).unwrap_err();
+        let expected = "canary.yaml:2: error: this is not UTF-8 text; save the file as UTF-8";
+        assert_eq!(line(&not_text("canary.yaml".to_owned(), &error), Paint::plain()), expected);
     }
 
     #[test]

@@ -205,6 +205,10 @@ pub async fn run(flags: Flags, matches: &ArgMatches) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     }
     logging::start(flags.zap_encoding, &flags.log_level);
+    if !logging::is_level(&flags.log_level) {
+        let level = &flags.log_level;
+        tracing::warn!("flag -log-level: {level:?} is no level, info is used; use debug, info, warn or error");
+    }
     for warning in warnings(matches, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
         tracing::warn!("{warning}");
     }
@@ -215,6 +219,7 @@ pub async fn run(flags: Flags, matches: &ArgMatches) -> anyhow::Result<ExitCode>
         tracing::info!(?proxy, "hooks and metric queries go through a proxy");
     }
     let cluster = flags.cluster().await?;
+    tracing::info!(server = %cluster.cluster_url, "starting");
     let guard = Guard { deny: addresses(&cluster.cluster_url).await, ..Guard::default() };
     let client = kube::Client::try_from(cluster).context("cannot make a client for the cluster")?;
     let http = Http::system(guard).with_proxy(proxy);

@@ -205,7 +205,7 @@ async fn on_screen(session: &mut Session, stop: &CancellationToken) -> anyhow::R
             }
             _ = frames.tick() => {
                 let quiet = drawn.is_some_and(|drawn| drawn.elapsed() < FRAMES.1);
-                if stale || !quiet {
+                if stale || !quiet || screen.was_resized() {
                     draw(&mut screen, session, &place)?;
                     (drawn, stale) = (Some(Instant::now()), false);
                 }

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::glue::{ClusterClock, ClusterDial, LOADTESTER_IMAGE, LoadTester};
+use crate::leftovers::Leftover;
 use crate::loadtester::{Offer, Toolbox};
 use crate::watch::cluster::RemoteClock;
 
@@ -156,7 +157,9 @@ impl Drop for Ground {
 
 /// A kubeconfig that we wrote; removed when dropped.
 #[derive(Debug)]
-struct Kubeconfig(PathBuf);
+struct Kubeconfig {
+    _file: Leftover,
+}
 
 impl Kubeconfig {
     /// Writes a new file. One that exists is somebody's (`~/.kube/config`), so it is neither changed nor removed.
@@ -171,17 +174,10 @@ impl Kubeconfig {
             ),
             _ => anyhow::Error::new(error).context(format!("cannot write the kubeconfig {}", path.display())),
         })?;
-        let ours = Self(path.to_owned());
+        let ours = Self { _file: Leftover::new(path.to_owned()) };
         file.write_all(kubeconfig(address, clock).as_bytes())
             .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
         Ok(ours)
-    }
-}
-
-impl Drop for Kubeconfig {
-    fn drop(&mut self) {
-        // Somebody may have removed it already, which is what we want.
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -7,8 +7,10 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::leftovers::Leftover;
 
 /// Which of our tools commands see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub enum Offer {
 /// The directory; removed when dropped.
 #[derive(Debug)]
 pub struct Toolbox {
-    directory: PathBuf,
+    directory: Leftover,
     offer: Offer,
 }
 
@@ -40,11 +42,11 @@ impl Toolbox {
             std::fs::remove_dir_all(&directory)?;
         }
         DirBuilder::new().mode(0o700).create(&directory)?;
-        let toolbox = Self { directory, offer };
+        let toolbox = Self { directory: Leftover::new(directory), offer };
         for tool in ["hey", "curl"] {
             let always = offer == Offer::OursFirst && tool == "hey";
             if always || !on_path(tool, std::env::var_os("PATH").as_deref()) {
-                symlink(binary, toolbox.directory.join(tool))?;
+                symlink(binary, toolbox.directory.path().join(tool))?;
             }
         }
         Ok(toolbox)
@@ -53,22 +55,15 @@ impl Toolbox {
     /// The PATH for commands.
     pub fn path(&self) -> OsString {
         let inherited = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+        let ours = self.directory.path().as_os_str();
         let (first, second) = match self.offer {
-            Offer::OursFirst => (self.directory.as_os_str(), inherited.as_os_str()),
-            Offer::WhatIsMissing => (inherited.as_os_str(), self.directory.as_os_str()),
+            Offer::OursFirst => (ours, inherited.as_os_str()),
+            Offer::WhatIsMissing => (inherited.as_os_str(), ours),
         };
         let mut path = OsString::from(first);
         path.push(":");
         path.push(second);
         path
-    }
-}
-
-impl Drop for Toolbox {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.directory) {
-            tracing::debug!(%error, directory = %self.directory.display(), "tools were not removed");
-        }
     }
 }
 
@@ -89,7 +84,7 @@ mod tests {
     #[test]
     fn ours_come_first_and_the_directory_goes_with_the_box() {
         let toolbox = Toolbox::create(Path::new("/bin/true"), Offer::OursFirst).unwrap();
-        let directory = toolbox.directory.clone();
+        let directory = toolbox.directory.path().to_owned();
         assert!(toolbox.path().to_string_lossy().starts_with(&*directory.to_string_lossy()));
         assert_eq!(std::fs::read_link(directory.join("hey")).unwrap(), Path::new("/bin/true"));
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);

@@ -15,6 +15,7 @@ use crate::output::Paint;
 pub struct Screen {
     terminal: DefaultTerminal,
     over: Arc<AtomicBool>,
+    resized: Arc<AtomicBool>,
     colours: bool,
 }
 
@@ -23,7 +24,8 @@ impl Screen {
     pub fn open(mut pressed: impl FnMut(KeyEvent) + Send + 'static) -> anyhow::Result<Self> {
         let terminal = ratatui::try_init().context("cannot draw on this terminal; ask for plain lines")?;
         let over = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&over);
+        let resized = Arc::new(AtomicBool::new(false));
+        let (ended, size_changed) = (Arc::clone(&over), Arc::clone(&resized));
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 // Without a terminal to read from there are no keys, and signals still work.
@@ -33,12 +35,18 @@ impl Screen {
                 }
                 match event::read() {
                     Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => pressed(key),
+                    Ok(Event::Resize(..)) => size_changed.store(true, Ordering::Relaxed),
                     Ok(_) => {}
                     Err(_) => return,
                 }
             }
         });
-        Ok(Self { terminal, over, colours: Paint::on(&std::io::stdout()).has_colours() })
+        Ok(Self { terminal, over, resized, colours: Paint::on(&std::io::stdout()).has_colours() })
+    }
+
+    /// Whether the terminal has another size than when this was asked last.
+    pub fn was_resized(&self) -> bool {
+        self.resized.swap(false, Ordering::Relaxed)
     }
 
     /// Draws a frame, in the size that the terminal has now.

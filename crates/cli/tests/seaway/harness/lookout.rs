@@ -28,8 +28,8 @@ type Read = (Arc<Value>, Arc<(Canary, Plan)>);
 struct Log {
     /// Latest object by resource and name, namespace `test` only.
     objects: BTreeMap<(String, String), Arc<Value>>,
-    /// What a pod template runs, to the hash of the user's template that runs the same.
-    revisions: BTreeMap<String, String>,
+    /// What a pod template of a target runs, to the hash of the user's template that runs the same.
+    revisions: BTreeMap<(String, String), String>,
     scenes: BTreeMap<String, Scene>,
     /// Canaries as they were last read: reading one is most of what looking costs.
     plans: BTreeMap<String, Read>,
@@ -78,7 +78,7 @@ impl Log {
             && let Some(template) = object.pointer("/spec/template")
             && !text("/metadata/name").ends_with("-primary")
         {
-            self.revisions.insert(runs(template), template_hash(template));
+            self.revisions.insert((text("/metadata/name"), runs(template)), template_hash(template));
         }
         // What others write into a route is theirs; what we write must add up.
         if commit.resource == "httproutes" && commit.after.is_some() && commit.user.starts_with(super::OPERATOR) {
@@ -140,7 +140,9 @@ impl Log {
     fn pods(&self, deployment: &str) -> Option<Pods> {
         let object = self.object("deployments", deployment)?;
         let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0) as u32;
-        let revision = self.revisions.get(&runs(object.pointer("/spec/template")?)).cloned().unwrap_or_default();
+        let target = deployment.strip_suffix("-primary").unwrap_or(deployment).to_owned();
+        let template = (target, runs(object.pointer("/spec/template")?));
+        let revision = self.revisions.get(&template).cloned().unwrap_or_default();
         let (replicas, ready) = (number("/spec/replicas"), number("/status/readyReplicas"));
         Some(Pods { replicas, ready, revision, ..Pods::default() })
     }

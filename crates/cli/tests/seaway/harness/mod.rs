@@ -107,11 +107,16 @@ impl Ship {
 
     /// Starts an operator process, in-process.
     pub fn start_operator(&mut self) {
+        self.start_operator_with(self.cluster.client(OPERATOR));
+    }
+
+    /// The same, with a way to the API server of the test's own.
+    pub fn start_operator_with(&mut self, client: kube::Client) {
         assert!(self.operator.is_none(), "one operator is running already");
         let stop = CancellationToken::new();
         let operator = Operator::new(
             self.config.clone(),
-            self.cluster.client(OPERATOR),
+            client,
             Arc::new(ClusterClock::shifted(self.cluster.clock(), self.ahead.clone())),
             Http::through(Arc::new(ClusterDial(self.cluster.names().clone()))),
         );

@@ -7,6 +7,7 @@ mod hooks;
 mod inside_pods;
 mod lookout;
 mod one_actor;
+mod panics;
 mod processes;
 mod readers;
 mod recovery;

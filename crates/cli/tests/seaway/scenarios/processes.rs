@@ -1,6 +1,8 @@
-//! Operators as real processes on real sockets: killed without a word, and two at once.
+//! Seaway as real processes on real sockets: killed without a word, two at once, without a cluster, stopped in a hurry.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -141,4 +143,60 @@ fn a_proxy_that_cannot_be_used_is_named_at_the_start() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(name) && !said.contains("secret"), "{said}");
     }
+}
+
+#[test]
+fn an_api_server_that_cannot_be_reached_is_named_with_the_reason() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    // Nobody listens on port 1.
+    let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
+                contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {}}]}";
+    std::fs::write(&kubeconfig, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
+    command.arg("operator").arg(format!("-kubeconfig={}", kubeconfig.display())).arg("-port=0");
+    let mut operator = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(operator.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut said = Vec::new();
+    for line in lines {
+        let last = line.contains("the watch keeps failing");
+        said.push(line);
+        if last {
+            break;
+        }
+    }
+    operator.kill().unwrap();
+    operator.wait().unwrap();
+    assert!(said[0].contains("http://127.0.0.1:1/"), "{said:#?}");
+    assert!(said.last().unwrap().contains("Connection refused"), "{said:#?}");
+    assert!(said.len() < 4, "each failed request is a line: {said:#?}");
+    assert!(!said.iter().any(|line| line.contains(".cargo")), "{said:#?}");
+}
+
+#[test]
+fn a_second_signal_leaves_no_files_behind() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
+    command.args(["drydock", "--json"]).env("TMPDIR", folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut drydock = command.spawn().unwrap();
+    let mut invitation = String::new();
+    BufReader::new(drydock.stdout.take().unwrap()).read_line(&mut invitation).unwrap();
+    let left = || std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(left().len(), 2, "a kubeconfig and tools: {:?}", left());
+    let hurry = format!("kill -INT {0}; kill -TERM {0}", drydock.id());
+    assert!(Command::new("sh").args(["-c", &hurry]).status().unwrap().success());
+    drydock.wait().unwrap();
+    assert_eq!(left(), Vec::<std::ffi::OsString>::new());
+}
+
+#[test]
+fn a_file_that_is_no_text_spoils_only_itself() {
+    let folder = tempfile::TempDir::new().unwrap();
+    std::fs::write(folder.path().join("a.yaml"), b"kind: Canary\nname: \xff\n").unwrap();
+    std::fs::write(folder.path().join("b.yaml"), CANARY.replace("stepWeight:", "stepWait:")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_seaway")).arg("lint").arg(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("a.yaml:2: error: this is not UTF-8 text"), "{said}");
+    assert!(said.contains("b.yaml:") && said.contains("stepWait"), "{said}");
 }
