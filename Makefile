@@ -12,7 +12,7 @@ zoo: ## Put twenty known bugs into the code, one at a time; each must be caught 
 
 swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1
 	SEAWAY_SWARM=$(or $(RUNS),2000) SEAWAY_SEED=$(or $(SEED),1) \
-		cargo test --release --package seaway-cli --test seaway faults::swarm_of_random_runs -- --nocapture
+		cargo test --workspace --test seaway faults::swarm_of_random_runs -- --nocapture
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check

@@ -233,7 +233,7 @@ pub fn tell(text: &str) {
 /// The one command that tells a run again.
 pub fn replay(story: &Story, mishaps: &[Mishap]) -> String {
     format!(
-        "SEAWAY_FAULT='{}/{}' cargo test -p seaway-cli --test seaway faults::replay -- --nocapture",
+        "SEAWAY_FAULT='{}/{}' cargo test --workspace --test seaway faults::replay -- --nocapture",
         story.name,
         list(mishaps)
     )

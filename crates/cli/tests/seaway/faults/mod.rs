@@ -100,8 +100,7 @@ fn number(name: &str) -> Option<u64> {
 /// A few random runs here; `make swarm` asks for many by `SEAWAY_SWARM` and `SEAWAY_SEED`.
 #[test]
 fn swarm_of_random_runs() {
-    let few = if cfg!(debug_assertions) { 10 } else { 200 };
-    swarm::swarm(number("SEAWAY_SEED").unwrap_or(1), number("SEAWAY_SWARM").unwrap_or(few));
+    swarm::swarm(number("SEAWAY_SEED").unwrap_or(1), number("SEAWAY_SWARM").unwrap_or(40));
 }
 
 /// Tells one seed of the swarm again: `SEAWAY_SWARM_SEED=7`. Without that variable there is nothing to tell.
