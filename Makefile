@@ -19,8 +19,9 @@ lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --quiet
 
-bench: ## Rollouts on the paused clock: time and API requests per rollout
+bench: ## What rollouts cost, and what many canaries cost: SIZES=100,1000,10000
 	cargo bench --package seaway-cli --bench rollouts
+	cargo bench --package seaway-cli --bench scale
 
 demo: ## A promotion and an automatic rollback, in one process
 	cargo run --release -- demo

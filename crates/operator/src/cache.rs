@@ -10,6 +10,7 @@
 //!
 //! The cache never asks the API server and does not know what any object means.
 
+mod interests;
 mod owned;
 mod view;
 
@@ -26,6 +27,7 @@ use tokio::sync::Notify;
 
 pub(crate) use view::View;
 
+use self::interests::{Interests, Subject};
 use self::owned::Owned;
 use crate::key::CanaryKey;
 
@@ -48,10 +50,9 @@ struct Wakes {
 #[derive(Default)]
 struct State {
     shelves: BTreeMap<Kind, Shelf>,
-    /// Who read what in its last round. An empty name stands for the whole namespace.
-    readers: BTreeMap<ObjectRef, BTreeSet<CanaryKey>>,
-    /// The same the other way round, so that a canary's interests can be replaced.
-    interests: BTreeMap<CanaryKey, BTreeSet<ObjectRef>>,
+    interests: Interests,
+    /// How many canaries there are, by namespace.
+    counts: BTreeMap<String, usize>,
     /// Canaries by namespace and target: two on one target must know of each other.
     rivals: BTreeMap<(String, String), BTreeSet<CanaryKey>>,
     owned: Owned,
@@ -94,7 +95,7 @@ pub(crate) enum Presence {
 
 struct Entry {
     version: Version,
-    text: Box<[u8]>,
+    text: Arc<[u8]>,
 }
 
 /// A resourceVersion. The server promises that they can be compared as whole numbers.
@@ -157,13 +158,10 @@ impl Cache {
             self.discard(&mut state, &ObjectRef { kind, namespace, name }, None);
         }
         self.progress.notify_waiters();
-        // A kind that is seen for the first time changes what "absent" means for everyone who read it as absent.
+        // A kind that is seen for the first time changes what "absent" means for everyone who read it as absent. Who that
+        // is is not kept: it happens once in the life of a cluster.
         if first {
-            let readers = state.readers.iter().filter(|(object, _)| object.kind == kind);
-            let readers: BTreeSet<&CanaryKey> = readers.flat_map(|(_, keys)| keys).collect();
-            for key in readers {
-                self.send(key.clone());
-            }
+            state.interests.everyone().for_each(|key| self.send(key.clone()));
         }
     }
 
@@ -178,9 +176,10 @@ impl Cache {
         }
     }
 
-    /// The API server answered a write of `writer` with `object`; everyone else who reads it is woken.
-    pub(crate) fn written(&self, kind: Kind, object: Value, writer: &CanaryKey) {
-        self.store(kind, object, &Source::Write(writer));
+    /// The API server answered a write of `writer` with an object of which `projection` is kept; everyone else who reads
+    /// it is woken.
+    pub(crate) fn written(&self, kind: Kind, projection: Value, writer: &CanaryKey) {
+        self.keep(kind, projection, &Source::Write(writer), |_, projection| projection);
     }
 
     /// The watch shows that `object` (its last state) is deleted.
@@ -247,10 +246,11 @@ impl Cache {
         }
     }
 
-    /// The canaries of one namespace and target, by name.
-    pub(crate) fn rivals(&self, namespace: &str, target: &str) -> Vec<Value> {
+    /// The canaries of `target` in the namespace of `key`, by name; none if that is `key` alone.
+    pub(crate) fn rivals(&self, key: &CanaryKey, target: &str) -> Vec<Value> {
         let state = self.lock();
-        let keys = state.rivals.get(&(namespace.to_owned(), target.to_owned()));
+        let keys = state.rivals.get(&(key.namespace.clone(), target.to_owned()));
+        let keys = keys.filter(|keys| keys.iter().any(|other| other != key));
         keys.into_iter().flatten().filter_map(|key| state.read(&canary_reference(key))).collect()
     }
 
@@ -263,10 +263,7 @@ impl Cache {
 
     /// How many canaries there are in `namespace`.
     pub(crate) fn count(&self, namespace: &str) -> usize {
-        let state = self.lock();
-        let Some(shelf) = state.shelves.get(&CANARY) else { return 0 };
-        let from = shelf.objects.range((namespace.to_owned(), String::new())..);
-        from.take_while(|((own, _), _)| own == namespace).count()
+        self.lock().counts.get(namespace).copied().unwrap_or_default()
     }
 
     /// The world as one round of `key` sees it.
@@ -275,23 +272,23 @@ impl Cache {
     }
 
     fn store(&self, kind: Kind, object: Value, source: &Source<'_>) {
+        self.keep(kind, object, source, project);
+    }
+
+    fn keep(&self, kind: Kind, object: Value, source: &Source<'_>, project: fn(Kind, Value) -> Value) {
         let reference = reference(kind, &object);
         let version = Version::of(&object);
         let uid = text(&object, "/metadata/uid").to_owned();
+        let name = (reference.namespace.clone(), reference.name.clone());
+        // Most events show what our own write has made, and that is known already.
+        if !self.lock().shelf(kind).is_news(&name, version, &uid, source) {
+            return;
+        }
         let projection = project(kind, object);
         let Ok(encoded) = serde_json::to_vec(&projection) else { return };
         let mut state = self.lock();
-        let shelf = state.shelf(kind);
-        let name = (reference.namespace.clone(), reference.name.clone());
-        if let Some(listing) = &mut shelf.listing {
-            listing.insert(name.clone());
-        }
-        let stale = match shelf.objects.get(&name) {
-            Some(known) => !known.version.yields_to(version),
-            // An answer that comes after the watch has passed its version, and the object is not there: it was deleted.
-            None => !matches!(source, Source::Watch) && version.0.is_some() && version <= shelf.watched,
-        };
-        if stale || shelf.deleted.contains(&uid) {
+        // Somebody may have been faster.
+        if !state.shelf(kind).is_news(&name, version, &uid, source) {
             return;
         }
         let before = if kind == CANARY { state.read(&reference) } else { None };
@@ -300,8 +297,11 @@ impl Cache {
             // A changed target frees the canaries of the old one.
             self.wake_rivals(&state, &before);
         }
-        let entry = Entry { version, text: encoded.into_boxed_slice() };
-        state.shelf(kind).objects.insert(name, entry);
+        let entry = Entry { version, text: encoded.into() };
+        let is_new = state.shelf(kind).objects.insert(name, entry).is_none();
+        if is_new && kind == CANARY {
+            *state.counts.entry(reference.namespace.clone()).or_default() += 1;
+        }
         state.owned.insert(kind, &projection);
         if kind == CANARY {
             state.remember_rival(&projection);
@@ -326,18 +326,19 @@ impl Cache {
         {
             state.owned.remove(object.kind, &last);
         }
-        state.shelf(object.kind).objects.remove(&(object.namespace.clone(), object.name.clone()));
+        let removed = state.shelf(object.kind).objects.remove(&(object.namespace.clone(), object.name.clone()));
+        if removed.is_some() && object.kind == CANARY {
+            state.discount(&object.namespace);
+        }
         self.wake(state, object, writer);
     }
 
     /// Wakes everyone who read `object`, except the one who wrote it.
     fn wake(&self, state: &State, object: &ObjectRef, writer: Option<&CanaryKey>) {
-        let whole = ObjectRef { name: String::new(), ..object.clone() };
-        let mut keys: BTreeSet<&CanaryKey> =
-            [object, &whole].into_iter().filter_map(|object| state.readers.get(object)).flatten().collect();
+        let subjects = [Subject::of(object), Subject::all_like(object)];
+        let readers = subjects.iter().flat_map(|subject| state.interests.readers(*subject)).map(|key| &**key);
         let own = (object.kind == CANARY).then(|| CanaryKey::new(&object.namespace, &object.name));
-        keys.extend(own.as_ref());
-        keys.into_iter().filter(|key| Some(*key) != writer).for_each(|key| self.send(key.clone()));
+        readers.chain(own.as_ref()).filter(|key| Some(*key) != writer).for_each(|key| self.send(key.clone()));
     }
 
     fn wake_rivals(&self, state: &State, canary: &Value) {
@@ -365,15 +366,36 @@ impl Wakes {
     }
 }
 
+impl Shelf {
+    /// Whether something is learned from an object of this name, version and uid.
+    fn is_news(&mut self, name: &(String, String), version: Version, uid: &str, source: &Source<'_>) -> bool {
+        if let Some(listing) = &mut self.listing
+            && !listing.contains(name)
+        {
+            listing.insert(name.clone());
+        }
+        let stale = match self.objects.get(name) {
+            Some(known) => !known.version.yields_to(version),
+            // An answer that comes after the watch has passed its version, and the object is not there: it was deleted.
+            None => !matches!(source, Source::Watch) && version.0.is_some() && version <= self.watched,
+        };
+        !stale && !self.deleted.contains(uid)
+    }
+}
+
 impl State {
     fn shelf(&mut self, kind: Kind) -> &mut Shelf {
         self.shelves.entry(kind).or_default()
     }
 
     fn read(&self, object: &ObjectRef) -> Option<Value> {
+        parse(&self.text(object)?)
+    }
+
+    /// An object as it is kept; whoever can parses it after giving back the lock.
+    fn text(&self, object: &ObjectRef) -> Option<Arc<[u8]>> {
         let name = (object.namespace.clone(), object.name.clone());
-        let entry = self.shelves.get(&object.kind)?.objects.get(&name)?;
-        serde_json::from_slice(&entry.text).ok()
+        Some(self.shelves.get(&object.kind)?.objects.get(&name)?.text.clone())
     }
 
     fn remember_rival(&mut self, canary: &Value) {
@@ -390,16 +412,12 @@ impl State {
         }
     }
 
-    fn register(&mut self, key: &CanaryKey, object: &ObjectRef) {
-        self.readers.entry(object.clone()).or_default().insert(key.clone());
-        self.interests.entry(key.clone()).or_default().insert(object.clone());
-    }
-
-    fn unregister(&mut self, key: &CanaryKey, object: &ObjectRef) {
-        if let Some(keys) = self.readers.get_mut(object) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.readers.remove(object);
+    /// One canary less in `namespace`.
+    fn discount(&mut self, namespace: &str) {
+        if let Some(count) = self.counts.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(namespace);
             }
         }
     }
@@ -424,6 +442,10 @@ fn project(kind: Kind, mut object: Value) -> Value {
         }
     }
     object
+}
+
+fn parse(text: &[u8]) -> Option<Value> {
+    serde_json::from_slice(text).ok()
 }
 
 fn reference(kind: Kind, object: &Value) -> ObjectRef {

@@ -23,6 +23,7 @@ use seaway_core::observed::Observed;
 use seaway_core::plan::{Plan, Settings, Strategy};
 use seaway_core::rollout::{decide, step};
 use seaway_core::{invariants, status};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission;
@@ -157,7 +158,9 @@ impl Reconciler {
         memory: &Mutex<Memory>,
     ) -> Result<Option<Duration>, Trouble> {
         let now = Moment::now(&*self.clock);
-        let parsed = seaway_api::canary::parse(Value::clone(stored)).map_err(|error| vec![error]);
+        // Which field is at fault is found out only if one is: that takes longer than the reading.
+        let parsed = Canary::deserialize(&**stored).or_else(|_| seaway_api::canary::parse(Value::clone(stored)));
+        let parsed = parsed.map_err(|error| vec![error]);
         let admitted = parsed.and_then(|canary| self.admit(as_it_lives(canary, view, memory)?, view, memory));
         let Admitted { canary, plan, router } = match admitted {
             Ok(admitted) => admitted,
@@ -202,7 +205,7 @@ impl Reconciler {
             return Err(vec![FieldError::new("spec.provider", problem, "use gatewayapi:v1")]);
         };
         let mut errors = router.check(&canary);
-        errors.extend(admission::rivalry(&canary, &self.cache.rivals(&plan.namespace, &plan.target)));
+        errors.extend(admission::rivalry(&canary, &self.cache.rivals(&key_of(&canary), &plan.target)));
         for kind in router.kinds() {
             // Reading the route also registers the interest, so that the canary is woken when the kind appears.
             view.get(*kind, &plan.namespace, &plan.apex);
@@ -222,7 +225,7 @@ impl Reconciler {
         let canary = living(seaway_api::canary::parse(admission::remains(stored)).ok()?)?;
         let plan = Plan::new(&canary, &self.settings).ok()?;
         let router = routers::find(&plan.provider)?;
-        let rival = admission::rivalry(&canary, &self.cache.rivals(&plan.namespace, &plan.target));
+        let rival = admission::rivalry(&canary, &self.cache.rivals(&key_of(&canary), &plan.target));
         // The object as it is written knows more of the route than its remains, if it can be read at all.
         let canary = seaway_api::canary::parse(stored.clone()).ok().and_then(living).unwrap_or(canary);
         rival.is_none().then(|| Admitted { canary, plan: Arc::new(plan), router })
@@ -433,7 +436,11 @@ fn as_it_lives(canary: Canary, view: &View, memory: &Mutex<Memory>) -> Result<Ca
 
 /// The status of a Canary of which maybe nothing else can be read.
 fn status_of(stored: &Value) -> CanaryStatus {
-    stored.get("status").cloned().and_then(|status| serde_json::from_value(status).ok()).unwrap_or_default()
+    stored.get("status").and_then(|status| CanaryStatus::deserialize(status).ok()).unwrap_or_default()
+}
+
+fn key_of(canary: &Canary) -> CanaryKey {
+    CanaryKey::new(canary.namespace(), canary.name())
 }
 
 /// A round went through: if one before it broke off, that is over. Of a Canary that has just been let go nobody needs to

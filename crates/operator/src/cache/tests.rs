@@ -155,12 +155,14 @@ fn canaries_of_one_target_know_of_each_other() {
     cache.applied(CANARY, canary("a", "podinfo", 1));
     cache.applied(CANARY, canary("b", "podinfo", 2));
     cache.applied(CANARY, canary("c", "other", 3));
-    assert_eq!(cache.rivals("test", "podinfo").len(), 2);
+    assert_eq!(cache.rivals(&key("a"), "podinfo").len(), 2);
+    assert_eq!(cache.rivals(&key("c"), "other").len(), 0, "one alone has no rival");
+    assert_eq!(cache.rivals(&key("a"), "other").len(), 1, "the target is another's");
     woken(&cache);
     cache.applied(CANARY, canary("b", "other", 4));
     assert_eq!(woken(&cache), ["a", "b", "c"], "the one it leaves, itself, and the one it meets");
     cache.deleted(CANARY, &canary("b", "other", 5));
-    assert_eq!(cache.rivals("test", "other").len(), 1);
+    assert_eq!(cache.rivals(&key("c"), "other").len(), 0);
     assert_eq!(cache.count("test"), 2);
 }
 

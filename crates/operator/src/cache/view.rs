@@ -11,7 +11,8 @@ use seaway_adapters::object::controller;
 use seaway_adapters::world::World;
 use serde_json::Value;
 
-use super::{Cache, Presence, project};
+use super::interests::Subject;
+use super::{Cache, Presence, parse, project};
 use crate::key::CanaryKey;
 
 /// The world as one round sees it: every object is read once and stays as it was read, except for the round's own
@@ -25,7 +26,7 @@ pub(crate) struct View {
 #[derive(Default)]
 pub(super) struct Pins {
     /// Everything that was asked for.
-    read: BTreeSet<ObjectRef>,
+    read: BTreeSet<Subject>,
     objects: BTreeMap<ObjectRef, Option<Arc<Value>>>,
     lists: BTreeMap<ObjectRef, Vec<Arc<Value>>>,
 }
@@ -45,9 +46,9 @@ impl View {
 
     /// Takes over the answer of a write of this round.
     pub(crate) fn written(&self, object: &ObjectRef, answer: Value) {
-        let pinned = Arc::new(project(object.kind, answer.clone()));
-        self.cache.written(object.kind, answer, &self.key);
-        self.pins().replace(object, Some(pinned));
+        let pinned = project(object.kind, answer);
+        self.cache.written(object.kind, pinned.clone(), &self.key);
+        self.pins().replace(object, Some(Arc::new(pinned)));
     }
 
     /// Takes over a deletion of this round.
@@ -70,19 +71,12 @@ impl View {
     /// The round is over: from now on the canary is woken by what this round read and by nothing else.
     pub(crate) fn finish(self) {
         let pins = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut state = self.cache.lock();
-        let before = state.interests.remove(&self.key).unwrap_or_default();
-        before.difference(&pins.read).for_each(|object| state.unregister(&self.key, object));
-        state.interests.insert(self.key, pins.read);
+        self.cache.lock().interests.keep(&self.key, &pins.read);
     }
 
     /// Nothing more is of interest: the canary is gone.
     pub(crate) fn forget(self) {
-        let mut state = self.cache.lock();
-        let before = state.interests.remove(&self.key).unwrap_or_default();
-        for object in &before {
-            state.unregister(&self.key, object);
-        }
+        self.cache.lock().interests.forget(&self.key);
     }
 
     fn pins(&self) -> MutexGuard<'_, Pins> {
@@ -97,10 +91,14 @@ impl World for View {
         if let Some(pinned) = pins.objects.get(&object) {
             return pinned.clone();
         }
-        let mut state = self.cache.lock();
-        state.register(&self.key, &object);
-        let value = state.read(&object).map(Arc::new);
-        pins.read.insert(object.clone());
+        let subject = Subject::of(&object);
+        let text = {
+            let mut state = self.cache.lock();
+            state.interests.register(&self.key, subject);
+            state.text(&object)
+        };
+        let value = text.and_then(|text| parse(&text)).map(Arc::new);
+        pins.read.insert(subject);
         pins.objects.insert(object, value.clone());
         value
     }
@@ -111,14 +109,14 @@ impl World for View {
         if let Some(pinned) = pins.lists.get(&whole) {
             return pinned.clone();
         }
+        let subject = Subject::of(&whole);
         let mut state = self.cache.lock();
-        state.register(&self.key, &whole);
-        pins.read.insert(whole.clone());
+        state.interests.register(&self.key, subject);
+        pins.read.insert(subject);
         let shelf = state.shelves.get(&kind);
         let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range((namespace.to_owned(), String::new())..));
         let entries = entries.take_while(|((own, _), _)| own == namespace);
-        let values: Vec<_> =
-            entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.text).ok()).map(Arc::new).collect();
+        let values: Vec<_> = entries.filter_map(|(_, entry)| parse(&entry.text)).map(Arc::new).collect();
         pins.lists.insert(whole, values.clone());
         values
     }

@@ -1,0 +1,41 @@
+//! What many canaries cost: the operator as a process of its own against an API server in this one, over loopback, in
+//! real time.
+//!
+//! `make bench` runs it; `SIZES=100,1000` chooses the numbers of canaries. Pods are scripted, see `scripted.rs`. Both
+//! processes share the machine's processors, so times are those of a busy cluster, and processor time says more.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod front;
+mod process;
+mod report;
+#[allow(dead_code)]
+#[path = "../../tests/seaway/harness/scripted.rs"]
+mod scripted;
+mod story;
+mod timeline;
+
+use scripted::Shape;
+use story::Size;
+
+/// The shape of a rollout: the peers were measured with three steps, and with longer intervals for more canaries.
+fn shape(canaries: usize) -> Shape {
+    let interval_seconds = match canaries {
+        ..1_000 => 10,
+        1_000..10_000 => 30,
+        _ => 60,
+    };
+    Shape { interval_seconds, step_weight: 20, max_weight: 60 }
+}
+
+fn main() {
+    let sizes = std::env::var("SIZES").unwrap_or_else(|_| "100,1000".to_owned());
+    let sizes = sizes.split(',').map(|size| size.trim().parse().expect("SIZES is a list of numbers"));
+    let mut measured = Vec::new();
+    for canaries in sizes {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        measured.push(runtime.block_on(story::run(Size { canaries, shape: shape(canaries) })));
+        runtime.shutdown_background();
+    }
+    report::print(&measured);
+}
