@@ -13,6 +13,7 @@ pub mod object;
 pub mod refusal;
 pub mod routers;
 pub mod targets;
+pub mod term;
 pub mod world;
 mod zoo;
 

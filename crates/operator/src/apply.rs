@@ -115,7 +115,8 @@ impl<'a> Hand<'a> {
         Ok(())
     }
 
-    async fn send(&mut self, change: &Change) -> Result<(), Trouble> {
+    /// Sends one change and takes up the answer.
+    pub(crate) async fn send(&mut self, change: &Change) -> Result<(), Trouble> {
         let answer = match self.requests.send(change).await {
             Ok(answer) => answer,
             Err(error) => {

@@ -7,7 +7,8 @@
 //! and never opens again. If only the date says that the time is over, the clock was set or the computer slept: nothing is
 //! written until a renewal has shown that the Lease is still ours.
 //!
-//! The preconditions of each write are the second line of defence; they are not made here.
+//! The preconditions of each write are the second line of defence; they are not made here. They hold because whoever takes
+//! the Lease from somebody who did not give it back begins a new [term](Elector::term) on everything that is under way.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -122,6 +123,8 @@ pub(crate) struct Elector {
     seen: Option<(Value, Duration)>,
     /// The Lease was won: from now on it is ours or lost, never taken again.
     leads: bool,
+    /// Somebody held it who did not give it back.
+    inherited: bool,
 }
 
 /// How an attempt on the Lease ended.
@@ -136,7 +139,7 @@ enum Attempt {
 impl Elector {
     /// An elector that opens `fence` while it leads.
     pub(crate) fn new(config: LeaseConfig, requests: Requests, clock: Arc<dyn Clock>, fence: Fence) -> Self {
-        Self { config, requests, clock, fence, seen: None, leads: false }
+        Self { config, requests, clock, fence, seen: None, leads: false, inherited: false }
     }
 
     /// Returns true when the Lease is ours, false when `stop` came first.
@@ -198,7 +201,10 @@ impl Elector {
             Ok(None) => self.requests.create(&self.object(), &self.record(None, began.date)).await.map(Some),
             Ok(Some(lease)) => match self.holder_in_the_way(&lease, began.elapsed) {
                 Some(holder) => return Attempt::Taken(holder),
-                None => self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some),
+                None => {
+                    self.inherited |= !is_held_by(&lease, "") && !is_held_by(&lease, &self.config.identity);
+                    self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some)
+                }
             },
             Err(error) => Err(error),
         };
@@ -218,9 +224,15 @@ impl Elector {
         }
     }
 
+    /// The number of the term that begins with us, if the leader before may still have requests on their way.
+    pub(crate) fn term(&self) -> Option<i64> {
+        let (lease, _) = self.seen.as_ref().filter(|_| self.inherited)?;
+        lease.pointer("/spec/leaseTransitions")?.as_i64()
+    }
+
     /// Who holds `lease` and may not be pushed aside yet.
     fn holder_in_the_way(&mut self, lease: &Value, now: Duration) -> Option<String> {
-        let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
+        let holder = holder(lease);
         if holder == self.config.identity || (holder.is_empty() && !self.leads) {
             return None;
         }
@@ -239,8 +251,7 @@ impl Elector {
 
     /// The Lease as we write it. Taken over from the stored one: everything we do not set, and the resourceVersion.
     fn record(&self, stored: Option<&Value>, now: Timestamp) -> Value {
-        let ours = |lease: &&Value| lease.pointer("/spec/holderIdentity") == Some(&json!(self.config.identity));
-        let renewal = stored.filter(ours);
+        let renewal = stored.filter(|lease| is_held_by(lease, &self.config.identity));
         let number = |pointer: &str| stored.and_then(|lease| lease.pointer(pointer)?.as_i64());
         let transitions = number("/spec/leaseTransitions").unwrap_or(0);
         let object = self.object();
@@ -264,7 +275,7 @@ impl Elector {
     pub(crate) async fn release(&mut self) {
         self.fence.close();
         let Ok(Some(mut lease)) = self.requests.get(&self.object()).await else { return };
-        if lease.pointer("/spec/holderIdentity") != Some(&json!(self.config.identity)) {
+        if !is_held_by(&lease, &self.config.identity) {
             return;
         }
         lease["spec"]["holderIdentity"] = json!("");
@@ -277,6 +288,15 @@ impl Elector {
     fn object(&self) -> ObjectRef {
         ObjectRef { kind: LEASE, namespace: self.config.namespace.clone(), name: LEASE_NAME.to_owned() }
     }
+}
+
+/// Who holds a Lease; nobody is the empty name.
+fn holder(lease: &Value) -> &str {
+    lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_held_by(lease: &Value, identity: &str) -> bool {
+    holder(lease) == identity
 }
 
 /// A time as Leases store it: with exactly six digits behind the second.

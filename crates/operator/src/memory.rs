@@ -53,6 +53,8 @@ pub(crate) struct Memory {
     pub(crate) tick_began: Option<Duration>,
     /// Failed rounds in a row.
     pub(crate) failures: u32,
+    /// Nothing of the leader before can be written any more.
+    pub(crate) in_term: bool,
     /// Rounds in a row that wrote something.
     pub(crate) busy: u32,
     /// What a failing round complained about last.

@@ -140,7 +140,8 @@ impl Operator {
             }
         }
         self.health.leading.store(true, Ordering::Relaxed);
-        let lead = self.lead(&cache, requests, &stop);
+        let term = elector.as_ref().and_then(Elector::term);
+        let lead = self.lead(&cache, requests, term, &stop);
         let held = match &mut elector {
             None => tokio::select! {
                 biased;
@@ -199,7 +200,7 @@ impl Operator {
     }
 
     /// Starts rounds until `stop`, then waits for those in hand.
-    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, stop: &CancellationToken) {
+    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, term: Option<i64>, stop: &CancellationToken) {
         let (answers, mut answered) = unbounded_channel::<Answered>();
         let config = &self.config;
         let memories = Arc::new(Memories::default());
@@ -229,6 +230,7 @@ impl Operator {
                 permits: Arc::new(Semaphore::new(config.questions.max(1))),
             },
             telemetry: self.health.telemetry.clone(),
+            term,
             seed: config.seed,
         });
         let mut rounds = Rounds::new(reconciler.clone(), config.rounds.max(1));

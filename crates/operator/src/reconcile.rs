@@ -15,6 +15,7 @@ use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
 use seaway_adapters::targets::names::InUse;
 use seaway_adapters::targets::{Conventions, Foreign};
+use seaway_adapters::term;
 use seaway_adapters::world::World;
 use seaway_api::canary::{CanaryStatus, Phase};
 use seaway_api::{Canary, FieldError};
@@ -61,6 +62,8 @@ pub(crate) struct Reconciler {
     pub(crate) announcer: Announcer,
     pub(crate) asker: Asker,
     pub(crate) telemetry: Arc<Telemetry>,
+    /// The term of leadership, if it began while the leader before may have had requests on their way.
+    pub(crate) term: Option<i64>,
     pub(crate) seed: u64,
 }
 
@@ -191,10 +194,31 @@ impl Reconciler {
         if let Err(violation) = invariants::check(&plan, &status, &decision, &observed) {
             return Err(self.refuse(key, &violation));
         }
+        self.begin_term(hand, &canary, stored, router, memory).await?;
         let round = Round { canary: &canary, plan: &plan, router, memory, now };
         let result = self.carry_out(&round, hand, &status, &decision).await;
         self.show(&round, &status, &decision, &observed);
         result.map(|()| decision.wake.map(|wake| now.elapsed_at(wake)))
+    }
+
+    /// Makes sure, once, that nothing which the leader before decided on this rollout can still be written.
+    async fn begin_term(
+        &self,
+        hand: &mut Hand<'_>,
+        canary: &Canary,
+        stored: &Value,
+        router: &dyn Router,
+        memory: &Mutex<Memory>,
+    ) -> Result<(), Trouble> {
+        let Some(term) = self.term.filter(|_| !lock(memory).in_term) else { return Ok(()) };
+        let phase = canary.status_or_default().phase;
+        if !phase.is_resting() && phase != Phase::Unset {
+            for change in term::begin(canary, stored, router, hand.view, term) {
+                hand.send(&change).await?;
+            }
+        }
+        lock(memory).in_term = true;
+        Ok(())
     }
 
     /// What is needed to serve a canary, or every reason why it cannot be served.

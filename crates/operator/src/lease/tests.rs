@@ -43,6 +43,7 @@ async fn the_first_one_leads_and_the_second_waits_for_the_whole_duration() {
     assert!((60..=65).contains(&waited), "{waited}");
     assert_eq!(lease(&server)["spec"]["leaseTransitions"], 1);
     assert!(b.may_act() && !a.may_act(), "a is fenced since long");
+    assert_eq!((a.elector.term(), b.elector.term()), (None, Some(1)), "a may still have a request on its way");
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,6 +56,7 @@ async fn a_leader_that_stops_gives_the_lease_back() {
     let began = clock.now();
     assert!(b.elector.acquire(&CancellationToken::new()).await);
     assert_eq!(clock.now(), began, "nobody had to wait");
+    assert_eq!(b.elector.term(), None, "a had nothing more to say");
 }
 
 #[tokio::test(start_paused = true)]

@@ -55,11 +55,21 @@ const MASK: &[(&str, &str, &str)] = &[
     ("endpointslices", "/endpoints/*/targetRef/uid", "the uid of a pod"),
 ];
 
+/// Fields that are not compared where one leader may follow another: the label of its term, and who wrote that.
+const TAKEOVER: &[(&str, &str, &str)] = &[
+    ("canaries", "/metadata/labels", "the term; it has no other labels"),
+    ("deployments", "/metadata/labels/seaway.dev~1term", "the term"),
+    ("httproutes", "/metadata/labels/seaway.dev~1term", "the term"),
+    ("canaries", "/metadata/managedFields", "who wrote the term"),
+    ("deployments", "/metadata/managedFields", "who wrote the term"),
+    ("httproutes", "/metadata/managedFields", "who wrote the term"),
+];
+
 /// All objects at the end, masked.
 pub type World = BTreeMap<String, Vec<Value>>;
 
-/// The masked end of a run.
-pub fn world(book: &Book) -> World {
+/// The masked end of a run, of one leader or of two.
+pub fn world(book: &Book, two: bool) -> World {
     let mut world = World::new();
     for (place, object) in &book.objects {
         let (resource, namespace, name) = place;
@@ -67,7 +77,7 @@ pub fn world(book: &Book) -> World {
             continue;
         }
         let (name, mut object) = (family(object, place), Value::clone(object));
-        for (kind, path, _) in MASK {
+        for (kind, path, _) in MASK.iter().chain(TAKEOVER.iter().filter(|_| two)) {
             if *kind == "*" || kind == resource {
                 let segments: Vec<String> = path.split('/').skip(1).map(|segment| segment.replace("~1", "/")).collect();
                 remove(&mut object, &segments);

@@ -170,7 +170,8 @@ impl Kind {
                 Fault::DropEvent => LOSS_NOTICED + SHORT,
                 Fault::ReplayOld => LAG + SHORT,
                 Fault::Gone => SHORT,
-                Fault::Recreated => SPELL * 2,
+                // The primary's deadline included: people hear of it.
+                Fault::Recreated => SPELL * 2 + SHORT,
                 _ => Duration::ZERO,
             },
             Self::LeaderKilled => LEASE,

@@ -181,7 +181,7 @@ impl Mark {
         }
         run.births.retain(|_, count| *count > 0);
         run.noise = (book.writes - self.noise.0, book.events - self.noise.1);
-        run.world = world(&book);
+        run.world = world(&book, stage.ground.crew.standby.is_some());
     }
 }
 
