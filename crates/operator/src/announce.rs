@@ -92,6 +92,11 @@ impl Announcer {
         self.lines().open.remove(key);
     }
 
+    /// How many canaries have told something that is remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len() + self.lines().open.len()
+    }
+
     /// Waits until everything told so far is delivered or given up.
     pub(crate) async fn flush(&self) {
         let mut lines = std::mem::take(&mut *self.lines());

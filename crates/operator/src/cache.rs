@@ -30,6 +30,7 @@ pub(crate) use view::View;
 use self::interests::{Interests, Subject};
 use self::owned::Owned;
 use crate::key::CanaryKey;
+use crate::telemetry::Census;
 
 /// Everything watched, shared by the watches, the rounds and the health page.
 pub(crate) struct Cache {
@@ -264,6 +265,21 @@ impl Cache {
     /// How many canaries there are in `namespace`.
     pub(crate) fn count(&self, namespace: &str) -> usize {
         self.lock().counts.get(namespace).copied().unwrap_or_default()
+    }
+
+    /// How much is kept.
+    pub(crate) fn census(&self) -> Census {
+        let state = self.lock();
+        let woken = self.wakes.lock().as_ref().map_or(0, BTreeSet::len);
+        vec![
+            ("objects", state.shelves.values().map(|shelf| shelf.objects.len()).sum()),
+            ("deletions", state.shelves.values().map(|shelf| shelf.deleted.len()).sum()),
+            ("interests", state.interests.len()),
+            ("targets", state.rivals.len()),
+            ("owners", state.owned.len()),
+            ("namespaces", state.counts.len()),
+            ("woken", woken),
+        ]
     }
 
     /// The world as one round of `key` sees it.

@@ -114,6 +114,11 @@ impl Events {
         }
     }
 
+    /// Of how many canaries something told is remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.desk.lines().len()
+    }
+
     /// Waits until everything told so far is written or given up.
     pub(crate) async fn flush(&self) {
         loop {

@@ -288,6 +288,11 @@ impl Memories {
         }
     }
 
+    /// How many canaries are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The canary is gone: its questions stop.
     pub(crate) fn forget(&self, key: &CanaryKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);

@@ -233,6 +233,9 @@ impl Operator {
             term,
             seed: config.seed,
         });
+        let own = Arc::downgrade(&reconciler);
+        let census = move || own.upgrade().map(|reconciler| reconciler.census()).unwrap_or_default();
+        self.health.telemetry.ask_for_entries(census);
         let mut rounds = Rounds::new(reconciler.clone(), config.rounds.max(1));
         cache.listen();
         let now = self.clock.elapsed();

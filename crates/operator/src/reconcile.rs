@@ -38,7 +38,7 @@ use crate::memory::{Memories, Memory, lock};
 use crate::observe::{Scene, Sight};
 use crate::requests::{Requests, Retry};
 use crate::scheduler::{backoff, spread};
-use crate::telemetry::{End, Telemetry};
+use crate::telemetry::{Census, End, Telemetry};
 use crate::zoo;
 
 /// Rounds in a row that may write without a pause; more means that something does not settle.
@@ -143,6 +143,13 @@ impl Reconciler {
         };
         let pause = backoff(self.seed, key, failures, Duration::from_secs(10), Duration::from_secs(600));
         Some(self.clock.elapsed().saturating_add(pause))
+    }
+
+    /// How much is kept of all canaries together.
+    pub(crate) fn census(&self) -> Census {
+        let mut census = self.cache.census();
+        census.extend([("memories", self.memories.len()), ("voices", self.announcer.len())]);
+        census
     }
 
     fn forget(&self, key: &CanaryKey) {

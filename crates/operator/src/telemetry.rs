@@ -59,9 +59,17 @@ struct Ending {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Table {
+    table: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Rule {
     invariant: String,
 }
+
+/// How many entries each of the operator's own tables has.
+pub(crate) type Census = Vec<(&'static str, usize)>;
 
 type DecimalGauge = Gauge<f64, std::sync::atomic::AtomicU64>;
 
@@ -76,6 +84,9 @@ pub(crate) struct Telemetry {
     successes: Family<Ending, Counter>,
     failures: Family<Ending, Counter>,
     violations: Family<Rule, Counter>,
+    tables: Family<Table, Gauge>,
+    /// Takes the census, while there is an operator at work.
+    census: Mutex<Option<Box<dyn Fn() -> Census + Send>>>,
     /// Which series each canary has, so that they can be removed with it.
     series: Mutex<BTreeMap<CanaryKey, Series>>,
 }
@@ -110,6 +121,7 @@ impl Telemetry {
         let successes = Family::<Ending, Counter>::default();
         let failures = Family::<Ending, Counter>::default();
         let violations = Family::<Rule, Counter>::default();
+        let tables = Family::<Table, Gauge>::default();
         registry.register("info", "Version and default mesh provider", info.clone());
         registry.register("canary_total", "Number of canaries by namespace", canaries.clone());
         registry.register("canary_status", "Last known phase: 0 running, 1 successful, 2 failed", status.clone());
@@ -120,9 +132,23 @@ impl Telemetry {
         registry.register("canary_successes", "Rollouts that were promoted", successes.clone());
         registry.register("canary_failures", "Rollouts that were rolled back", failures.clone());
         registry.register("canary_refused_decisions", "Decisions refused by an invariant", violations.clone());
+        registry.register("operator_entries", "Entries of the operator's own tables", tables.clone());
         info.get_or_create(&Info { version: version.to_owned(), mesh_provider: mesh_provider.to_owned() }).set(1);
-        let series = Mutex::default();
-        Self { registry, canaries, status, weight, duration, analysis, successes, failures, violations, series }
+        let (census, series) = (Mutex::default(), Mutex::default());
+        Self {
+            registry,
+            canaries,
+            status,
+            weight,
+            duration,
+            analysis,
+            successes,
+            failures,
+            violations,
+            tables,
+            census,
+            series,
+        }
     }
 
     /// How many canaries `namespace` has now.
@@ -209,8 +235,18 @@ impl Telemetry {
         }
     }
 
+    /// From now on `census` tells how much the operator holds. It is asked when somebody wants to know.
+    pub(crate) fn ask_for_entries(&self, census: impl Fn() -> Census + Send + 'static) {
+        *self.census.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(census));
+    }
+
     /// All of it in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
+        let census = self.census.lock().unwrap_or_else(PoisonError::into_inner);
+        let series = ("series", self.series.lock().unwrap_or_else(PoisonError::into_inner).len());
+        for (table, entries) in census.iter().flat_map(|census| census()).chain([series]) {
+            self.tables.get_or_create(&Table { table }).set(i64::try_from(entries).unwrap_or(i64::MAX));
+        }
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.registry);

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::front::{self, Reading, Tally};
 use crate::process::{Operator, Usage};
-use crate::scripted::{Scripted, Shape, serve_prometheus};
+use crate::scripted::{Scripted, Shape, canary, serve_prometheus};
 use crate::timeline::{Spread, Timeline, name};
 
 /// Some canaries get their image one by one, this far apart: what one team sees. The rest get theirs all at once.
@@ -155,7 +155,7 @@ pub async fn run(size: Size) -> Measured {
     let timeline = Timeline::of(&ground.cluster.api, canaries);
     for index in 0..canaries {
         ground.cluster.create_app(&name(index)).await;
-        ground.cluster.create_canary(&name(index), shape).await;
+        ground.cluster.create_canary(&canary(&name(index), shape)).await;
     }
     let start = Instant::now();
     let first = ground.operator();

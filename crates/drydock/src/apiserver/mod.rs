@@ -128,6 +128,11 @@ impl ApiServer {
         self.0.add_hook(Arc::new(hook));
     }
 
+    /// How many watches are open.
+    pub fn watches(&self) -> usize {
+        Arc::strong_count(&self.0.watching) - 1
+    }
+
     /// The resource version of the last write.
     pub fn revision(&self) -> u64 {
         self.0.store.lock().revision()

@@ -43,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) log: RequestLog,
+    /// Held by every open watch.
+    pub(crate) watching: Arc<()>,
     pub(crate) kubelets: Kubelets,
     hooks: Mutex<Vec<Hook>>,
     /// Feeds the garbage collector, which ends when this is dropped.
@@ -95,6 +97,7 @@ impl Server {
             store: Store::new(HISTORY),
             registry: RwLock::new(registry),
             log: RequestLog::default(),
+            watching: Arc::default(),
             kubelets: Kubelets::default(),
             hooks: Mutex::default(),
             changes,

@@ -44,6 +44,8 @@ struct Watch {
     next_bookmark: Timestamp,
     ends: Timestamp,
     over: bool,
+    /// Says that this watch is open.
+    _open: Arc<()>,
 }
 
 impl Server {
@@ -97,6 +99,7 @@ impl Server {
             next_bookmark: now + BOOKMARK_EVERY,
             ends: meta::later(now, lasts),
             over,
+            _open: self.watching.clone(),
         };
         Ok(Answer::Watch(watch.into_stream()))
     }

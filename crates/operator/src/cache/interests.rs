@@ -105,6 +105,11 @@ impl Interests {
         self.readers.get(&subject).map(Readers::as_slice).unwrap_or_default()
     }
 
+    /// How many objects are read, and how many canaries read.
+    pub(super) fn len(&self) -> usize {
+        self.readers.len() + self.canaries.len()
+    }
+
     /// Everyone who reads anything.
     pub(super) fn everyone(&self) -> impl Iterator<Item = &CanaryKey> {
         self.canaries.keys().map(|key| &**key)

@@ -54,7 +54,6 @@ impl Owned {
     }
 
     /// How many owners there are.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

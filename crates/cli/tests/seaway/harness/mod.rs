@@ -8,6 +8,7 @@ mod hooks;
 mod lookout;
 pub mod podinfo;
 mod process;
+pub mod scripted;
 mod transcript;
 mod users;
 

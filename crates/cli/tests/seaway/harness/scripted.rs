@@ -67,11 +67,12 @@ impl Scripted {
         answer
     }
 
-    /// Sends a request; a PATCH is a merge patch.
+    /// Sends a request, `Null` for no body; a PATCH is a merge patch.
     pub async fn try_send(&self, user: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
-        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let request =
+            request.body(Full::new(if body.is_null() { Bytes::new() } else { body.to_string().into() })).unwrap();
         let answer = self.api.as_user(user).oneshot(request).await.unwrap();
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
@@ -90,9 +91,18 @@ impl Scripted {
         self.send("kubectl", Method::POST, &path, &deployment(name)).await;
     }
 
-    /// Creates the Canary of an app.
-    pub async fn create_canary(&self, name: &str, shape: Shape) {
-        self.send("kubectl", Method::POST, &canaries(), &canary(name, shape)).await;
+    /// Deletes what [`Scripted::create_app`] created.
+    pub async fn delete_app(&self, name: &str) {
+        let deployment = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}");
+        let config = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{}", config_name(name));
+        for path in [deployment, config] {
+            self.send("kubectl", Method::DELETE, &path, &Value::Null).await;
+        }
+    }
+
+    /// Creates a Canary, see [`canary`].
+    pub async fn create_canary(&self, canary: &Value) {
+        self.send("kubectl", Method::POST, &canaries(), canary).await;
     }
 
     /// Deletes the Canary of an app.
@@ -107,12 +117,6 @@ impl Scripted {
         containers[0]["image"] = image(tag).into();
         let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         self.send("kubectl", Method::PATCH, &path, &patch).await;
-    }
-
-    /// As `kubectl scale`.
-    pub async fn scale(&self, name: &str, replicas: u32) {
-        let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}");
-        self.send("kubectl", Method::PATCH, &path, &json!({"spec": {"replicas": replicas}})).await;
     }
 
     /// Names of the objects of a collection.
@@ -132,7 +136,7 @@ pub struct Shape {
 }
 
 /// Path of the Canaries.
-pub fn canaries() -> String {
+fn canaries() -> String {
     format!("/apis/flagger.app/v1beta1/namespaces/{NAMESPACE}/canaries")
 }
 
@@ -186,7 +190,8 @@ fn deployment(name: &str) -> Value {
     })
 }
 
-fn canary(name: &str, shape: Shape) -> Value {
+/// A Canary that tracks one ConfigMap and asks one metric.
+pub fn canary(name: &str, shape: Shape) -> Value {
     json!({
         "apiVersion": "flagger.app/v1beta1", "kind": "Canary",
         "metadata": {"name": name, "namespace": NAMESPACE},

@@ -5,6 +5,7 @@ mod clocks;
 mod deletion;
 mod hooks;
 mod inside_pods;
+mod leaks;
 mod lookout;
 mod one_actor;
 mod panics;
