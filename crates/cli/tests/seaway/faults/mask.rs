@@ -43,6 +43,7 @@ const MASK: &[(&str, &str, &str)] = &[
     ("canaries", "/status/lastTransitionTime", "a time"),
     ("canaries", "/status/decisions", "tells the story, and the story had a fault in it"),
     ("pods", "/metadata/name", "a generated suffix"),
+    ("pods", "/metadata/managedFields", "holds the address; nobody but the cluster writes pods"),
     ("pods", "/status/podIP", "the next free address"),
     ("pods", "/status/podIPs", "the next free address"),
     ("pods", "/status/startTime", "a time"),

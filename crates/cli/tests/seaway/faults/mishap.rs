@@ -217,6 +217,10 @@ impl Kind {
                 ends.extend(story.unfit.then_some(End::Adopting));
                 Outlook::OneOf(ends)
             }
+            // A change of the config that is heard of after the promotion is rolled out by itself.
+            Self::Api(Fault::DelayEvent(_) | Fault::Silent(_)) if story.name == "target_edited" => {
+                Outlook::OneOf(vec![end])
+            }
             Self::Api(_) | Self::LeaderKilled | Self::LeaderPaused | Self::ClockSet(_) => Outlook::Same,
             // A rollback hook that lies is obeyed.
             Self::Outside(Server::Hooks, Mood::Lie) if story.name == "manual_rollback" => or_failed(),
