@@ -12,9 +12,8 @@ pub struct Paint {
 impl Paint {
     /// Colours if `stream` is a terminal and nobody asked for none (`NO_COLOR`, `TERM=dumb`).
     pub fn on(stream: &impl IsTerminal) -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { colours: stream.is_terminal() && !unwanted }
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { colours: stream.is_terminal() && !unwanted && !is_dumb() }
     }
 
     /// Whether there are any.
@@ -74,12 +73,28 @@ pub fn text(text: &str) -> io::Result<()> {
 
 /// Prints an error with all its causes to stderr.
 pub fn error(error: &anyhow::Error) {
-    let paint = Paint::on(&io::stderr());
+    eprintln!("{}", in_words(error, Paint::on(&io::stderr())));
+}
+
+/// An error and its causes, a line each. Many errors repeat their cause in their own text; once is enough.
+fn in_words(error: &anyhow::Error, paint: Paint) -> String {
     let mut text = format!("{} {error}", paint.bad("error:"));
-    for cause in error.chain().skip(1) {
-        let _ = write!(text, "\n  because: {cause}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let _ = write!(text, "\n  because: {cause}");
+        }
     }
-    eprintln!("{text}");
+    text
+}
+
+/// Whether stdout is a terminal that a screen can be drawn on.
+pub fn can_draw() -> bool {
+    io::stdout().is_terminal() && !is_dumb()
+}
+
+/// A terminal that shows letters and nothing else, as inside editors.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb")
 }
 
 #[cfg(test)]
@@ -90,5 +105,12 @@ mod tests {
     fn plain_text_stays_plain() {
         assert_eq!(Paint::plain().bad("no"), "no");
         assert_eq!(Paint { colours: true }.bad("no"), "\x1b[31mno\x1b[0m");
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot read a: no such file").context("no cluster");
+        let expected = "error: no cluster\n  because: cannot read a: no such file";
+        assert_eq!(in_words(&error, Paint::plain()), expected);
     }
 }

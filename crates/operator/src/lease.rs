@@ -199,13 +199,13 @@ impl Elector {
         let began = Moment::now(&*self.clock);
         let attempt = match self.requests.get(&self.object()).await {
             Ok(None) => self.requests.create(&self.object(), &self.record(None, began.date)).await.map(Some),
-            Ok(Some(lease)) => match self.holder_in_the_way(&lease, began.elapsed) {
-                Some(holder) => return Attempt::Taken(holder),
-                None => {
-                    self.inherited |= !is_held_by(&lease, "") && !is_held_by(&lease, &self.config.identity);
-                    self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some)
+            Ok(Some(lease)) => {
+                if let Some(holder) = self.holder_in_the_way(&lease, began.elapsed) {
+                    return Attempt::Taken(holder);
                 }
-            },
+                self.inherited |= !is_held_by(&lease, "") && !is_held_by(&lease, &self.config.identity);
+                self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some)
+            }
             Err(error) => Err(error),
         };
         match attempt {

@@ -1,6 +1,5 @@
 //! `seaway demo`: a promotion and an automatic rollback, with no cluster.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -55,7 +54,7 @@ const FRAME: Duration = Duration::from_millis(100);
 pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let stop = signals::shutdown()?;
-    let screen = !options.plain && !options.json && std::io::stdout().is_terminal();
+    let screen = !options.plain && !options.json && output::can_draw();
     // Log lines would tear the screen apart; elsewhere they are there for whoever asks with RUST_LOG.
     if !screen && std::env::var_os("RUST_LOG").is_some() {
         logging::start(logging::Encoding::Console, "info");

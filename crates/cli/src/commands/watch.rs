@@ -2,7 +2,6 @@
 
 mod session;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -105,8 +104,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
 
 async fn watch(options: Options) -> anyhow::Result<ExitCode> {
     let stop = signals::shutdown()?;
-    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    let screen = options.output.is_none() && std::io::stdout().is_terminal() && !dumb;
+    let screen = options.output.is_none() && output::can_draw();
     // Log lines would tear the screen apart; elsewhere they are there for whoever asks with RUST_LOG.
     if !screen && std::env::var_os("RUST_LOG").is_some() {
         logging::start(logging::Encoding::Console, "info");
@@ -131,6 +129,9 @@ async fn watch(options: Options) -> anyhow::Result<ExitCode> {
         () = until(deadline) => End::OutOfTime,
         end = async {
             session.first_sight().await?;
+            if !screen && session.world.canaries().next().is_none() {
+                eprintln!("there are no canaries in {} of {} yet", session.place(), session.cluster);
+            }
             if screen { on_screen(&mut session, &stop).await } else { in_lines(&mut session, teller).await }
         } => end?,
     };

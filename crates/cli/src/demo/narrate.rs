@@ -152,6 +152,7 @@ mod tests {
             warning: true,
             text: "Rolling back podinfo.test".to_owned(),
             count: 2,
+            writes: 2,
         };
         let changes = [
             world::Change::Phase { phase: Phase::Progressing },

@@ -7,7 +7,12 @@ use serde::Serialize;
 
 use super::model::{Load, Model};
 use crate::output::Paint;
+use crate::screens::text::wrap;
 use crate::watch::view::clock;
+
+/// Columns of the usual terminal, and those before what a line says.
+const WIDTH: usize = 80;
+const INDENT: usize = 12;
 
 /// The least number of requests that makes the story worth believing.
 pub const ENOUGH_REQUESTS: u64 = 2_000;
@@ -65,19 +70,20 @@ impl Summary {
         self.problems.is_empty()
     }
 
-    /// The text at the end.
+    /// The text at the end, for terminals of the usual width.
     pub fn text(&self, paint: Paint) -> String {
         let phases: Vec<_> = self.phases.iter().map(|phase| phase.as_str()).filter(|name| !name.is_empty()).collect();
-        let mut lines = vec![
-            paint.bold("Summary"),
-            format!("  phases    {}", phases.join(" → ")),
+        let mut lines = vec![paint.bold("Summary")];
+        let phases = wrap(&phases.join(" → "), WIDTH - INDENT, usize::MAX).into_iter().enumerate();
+        lines.extend(phases.map(|(index, text)| format!("  {:<8}  {text}", if index == 0 { "phases" } else { "" })));
+        lines.extend([
             format!(
                 "  time      {} simulated, {:.1} seconds of yours",
                 clock(Duration::from_secs(self.simulated_seconds)),
                 self.seconds
             ),
             format!("  requests  {}", self.load.requests),
-        ];
+        ]);
         for (version, tally) in &self.load.versions {
             let name = if version.is_empty() { "nobody answered" } else { version };
             lines.push(format!("            {name:<16} {:>7} requests {:>6} errors", tally.requests, tally.errors));

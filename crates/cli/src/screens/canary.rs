@@ -85,7 +85,7 @@ fn wide(frame: &mut Frame<'_>, area: Rect, view: &View, checks: Panel, requests:
     let side = requests.as_ref().map_or(0, Panel::height);
     let bottom =
         height(view.events.len().clamp(1, 8), 1).max(side).min((area.height.saturating_sub(top) / 3).max(side));
-    let tree = height(view.tree.len(), 2).min(area.height.saturating_sub(top + bottom));
+    let tree = tree_height(view, area.height.saturating_sub(top + bottom));
     let [top, tree, bottom] =
         Layout::vertical([Constraint::Length(top), Constraint::Length(tree), Constraint::Min(0)]).areas(area);
     let [left, _, right] = beside(top);
@@ -102,21 +102,23 @@ fn wide(frame: &mut Frame<'_>, area: Rect, view: &View, checks: Panel, requests:
     }
 }
 
-/// Everything below each other. Events keep a third of the room, and the tree gets what the tables leave.
+/// Everything below each other. Events keep a third of the room, and the tree gets what the tables leave, if that is
+/// enough for anything.
 fn narrow(frame: &mut Frame<'_>, area: Rect, view: &View, checks: Panel, requests: Option<Panel>, scroll: usize) {
     let head = head(view, area);
     let [top, area] = Layout::vertical([Constraint::Length(height(head.len(), 0)), Constraint::Min(0)]).areas(area);
     frame.render_widget(Paragraph::new(head), top);
     let events = height(view.events.len().clamp(1, 8), 1).min((area.height / 3).max(3));
     let mut room = area.height.saturating_sub(events);
-    let mut take = |wanted: u16| {
-        let given = wanted.min(room / 2);
-        room -= given;
-        given
-    };
-    let checked = take(checks.height());
-    let requested = take(requests.as_ref().map_or(0, Panel::height));
-    let tree = height(view.tree.len(), 2).min(room);
+    // A heading alone says nothing.
+    let checked = checks.height().min(room / 2);
+    let checked = if checked > checks.heading() { checked } else { 0 };
+    room -= checked;
+    // What users meet comes before what it all consists of, but not by halves.
+    let requested = requests.as_ref().map_or(0, Panel::height);
+    let requested = if requested <= room { requested } else { 0 };
+    room -= requested;
+    let tree = tree_height(view, room);
     let [first, second, third, last] = Layout::vertical([
         Constraint::Length(checked),
         Constraint::Length(requested),
@@ -125,11 +127,17 @@ fn narrow(frame: &mut Frame<'_>, area: Rect, view: &View, checks: Panel, request
     ])
     .areas(area);
     checks.draw(frame, first);
-    if let Some(requests) = requests {
+    if let Some(requests) = requests.filter(|_| requested > 0) {
         requests.draw(frame, second);
     }
     draw_tree(frame, third, &view.tree, scroll);
     draw_events(frame, last, &view.events);
+}
+
+/// The lines of the tree in this room; none if not even one node fits under its heading.
+fn tree_height(view: &View, room: u16) -> u16 {
+    let wanted = height(view.tree.len(), 2).min(room);
+    if wanted > 2 { wanted } else { 0 }
 }
 
 fn height(rows: usize, heading: u16) -> u16 {

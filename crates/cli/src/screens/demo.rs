@@ -22,27 +22,30 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
     let around = Surroundings {
         title,
         footer: "q quits",
-        story: Some(story(model)),
+        story: Some(story(model, usize::from(frame.area().width.saturating_sub(2)))),
         requests: Some(requests(model)),
         scroll: 0,
     };
     canary::draw(frame, &view, around);
 }
 
-/// The chapters, the current one marked.
-fn story(model: &Model) -> Line<'static> {
+/// The chapters, the current one marked. Where there is no room for all, those that are over are left out first.
+fn story(model: &Model, room: usize) -> Line<'static> {
     let version = |index: usize| model.versions.get(index).cloned();
     let chapters = [
         (Chapter::Launch, format!("{} is launched", version(0).unwrap_or_default())),
         (Chapter::Promotion, version(1).map_or("a good release".to_owned(), |v| format!("{v} is promoted"))),
         (Chapter::Rollback, version(2).map_or("a bad release".to_owned(), |v| format!("{v} is rolled back"))),
     ];
-    let spans = chapters.map(|(chapter, text)| match chapter.cmp(&model.chapter) {
+    let over = chapters.iter().filter(|(chapter, _)| *chapter < model.chapter).count();
+    let spans: Vec<Span<'static>> = Vec::from(chapters.map(|(chapter, text)| match chapter.cmp(&model.chapter) {
         Ordering::Less => Span::styled(format!("✔ {text}   "), style(Tone::Good)),
         Ordering::Equal => Span::from(format!("▸ {text}   ")).bold(),
         Ordering::Greater => Span::styled(format!("○ {text}   "), style(Tone::Faint)),
-    });
-    Line::from(spans.to_vec())
+    }));
+    let fits = |first: usize| spans.iter().skip(first).map(Span::width).sum::<usize>() <= room;
+    let first = (0..over).find(|first| fits(*first)).unwrap_or(over);
+    Line::from(spans.into_iter().skip(first).collect::<Vec<_>>())
 }
 
 /// What users met: of each version how many requests it answered, which share of the last ones, and how many failed.

@@ -84,9 +84,13 @@ pub struct Listing<'a> {
 /// Draws the whole screen. The chosen line stays in sight.
 pub fn draw(frame: &mut Frame<'_>, entries: &[Entry], listing: &Listing<'_>) {
     let room = usize::from(frame.area().width.saturating_sub(4));
-    let outer = Block::bordered()
+    let (footer, summary) = (footer(listing, entries.len()), summary(entries));
+    let mut outer = Block::bordered()
         .title(Span::from(fit(&format!(" {} ", listing.title), room)).bold())
-        .title_bottom(Span::from(fit(&footer(listing, entries.len()), room)).dim());
+        .title_bottom(Span::from(fit(&footer, room)).dim());
+    if width(&footer) + summary.width() < room {
+        outer = outer.title_bottom(summary.right_aligned());
+    }
     let area = outer.inner(frame.area());
     frame.render_widget(outer, frame.area());
     let troubles: Vec<Line<'_>> = listing
@@ -119,6 +123,18 @@ fn footer(listing: &Listing<'_>, shown: usize) -> String {
     format!(" {count} · ↑↓ choose · Enter open · {filter} · q quit ")
 }
 
+/// How many are not at rest, for those who cannot see all of them.
+fn summary(entries: &[Entry]) -> Line<'static> {
+    let told = |(tone, what): (Tone, &str)| {
+        let count = entries.iter().filter(|entry| entry.look.tone == tone).count();
+        (count > 0).then(|| Span::styled(format!(" {count} {what} "), style(tone)))
+    };
+    Line::from([(Tone::Busy, "under way"), (Tone::Bad, "in trouble")].into_iter().filter_map(told).collect::<Vec<_>>())
+}
+
+/// Columns from which a message says something.
+const LEAST_MESSAGE: u16 = 16;
+
 /// Which columns there is room for.
 struct Columns {
     names: u16,
@@ -138,16 +154,19 @@ impl Columns {
         let share = usize::from(room / 4).max(9);
         let namespaces = if room < 50 { 0 } else { widest(|entry| width(&entry.key.namespace), 9, share) };
         let names = widest(|entry| width(&entry.key.name), 4, share.max(12));
-        // What stands before it: mark, phase, share, step, failed, moved, and a space after each.
-        let rest = usize::from(room.saturating_sub(namespaces + names + 2 + 1 + 1 + 19 + 16 + 6 + 7 + 6));
-        Self {
-            namespaces,
-            names,
-            bar: if room < 64 { 0 } else { 10 },
-            steps: room >= 80,
-            moved: room >= 90,
-            message: if room >= 96 { rest } else { 0 },
-        }
+        let bar = if room < 64 { 0 } else { 10 };
+        // What is always there: mark, namespace, name, phase and share, with a space after each. Then, as far as there is
+        // room: step and failed, moved, message.
+        let space = u16::from(namespaces > 0);
+        let mut rest = room.saturating_sub(2 + namespaces + space + names + 1 + 19 + bar + if bar > 0 { 5 } else { 4 });
+        let mut take = |columns: u16| {
+            let fits = rest >= columns;
+            rest -= if fits { columns } else { 0 };
+            fits
+        };
+        let (steps, moved) = (take(1 + 5 + 1 + 6), take(1 + 5));
+        let message = if moved && rest >= LEAST_MESSAGE { usize::from(rest - 1) } else { 0 };
+        Self { names, namespaces, bar, steps, moved, message }
     }
 
     fn widths(&self) -> Vec<Constraint> {

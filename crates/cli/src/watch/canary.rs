@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 use seaway_api::canary::{Canary, CanaryStatus, Condition, ConditionStatus, Phase, parse};
 use seaway_api::duration::Interval;
 use seaway_core::plan::Steps;
-use seaway_core::status::{ACCEPTED, PROMOTED, ROLLING_BACK};
+use seaway_core::status::{ACCEPTED, INTERNAL_ERROR, PROMOTED, ROLLING_BACK};
 use serde_json::{Value, json};
 
 use super::checks::Check;
@@ -130,10 +130,16 @@ impl CanaryFacts {
         self.unreadable.clone().or_else(|| accepted.map(|condition| clean(&condition.message)))
     }
 
+    /// A fault of the operator's own that it cannot get past, in its words.
+    pub fn fault(&self) -> Option<String> {
+        let standing = |condition: &&Condition| condition.status == ConditionStatus::True;
+        self.status.condition(INTERNAL_ERROR).filter(standing).map(|condition| clean(&condition.message))
+    }
+
     /// What it says about itself, in one sentence.
     pub fn message(&self) -> String {
-        if let Some(refusal) = self.refusal() {
-            return refusal;
+        if let Some(held) = self.refusal().or_else(|| self.fault()) {
+            return held;
         }
         if let Some(condition) = self.status.condition(ROLLING_BACK).filter(|_| self.rolling_back()) {
             let message = clean(&condition.message);

@@ -149,6 +149,7 @@ mod tests {
             warning: false,
             text: text.to_owned(),
             count: 1,
+            writes: 1,
         };
         said(&event, checks)
     }

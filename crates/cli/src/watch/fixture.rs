@@ -149,6 +149,7 @@ impl Stage {
                 warning: *warning,
                 text: (*text).to_owned(),
                 count: 1,
+                writes: 1,
             };
             stage.sees(*second, Sight::Seen(Object::Event(event)))
         })
@@ -305,6 +306,14 @@ pub fn not_accepted() -> World {
     let message = "spec.analysis.stepWeights[2]: 20 is not between 1 and 100 and larger than the step before; write ascending percentages. spec.analysis.metrics[0].interval: \"soon\" is no duration; write 1m";
     let canary = with(podinfo(Phase::Initialized), "Accepted", ConditionStatus::False, "InvalidSpec", message);
     Stage::of(&canary).workload("podinfo-primary", "6.0.0", 2, &["Running", "Running"]).route(600, 100, 0).0
+}
+
+/// The operator has a fault of its own.
+pub fn broken() -> World {
+    let message = "internal error, the canary is left as it is and looked at again later";
+    let canary = podinfo(Phase::Progressing).weight(20);
+    let canary = with(canary, "InternalError", ConditionStatus::True, "RoundBrokeOff", message);
+    Stage::of(&canary).workload("podinfo-primary", "6.0.0", 2, &["Running", "Running"]).route(600, 80, 20).0
 }
 
 /// It was there, and is not any more.

@@ -217,7 +217,13 @@ pub struct EventLine {
     pub text: String,
     /// How often it was said.
     pub count: i32,
+    /// How often its object was written, to tell a repetition from the same thing seen twice.
+    #[serde(skip)]
+    pub writes: i32,
 }
+
+/// How the text of an Event begins that stands for many; its count is theirs together.
+const COMBINED: &str = "(combined from similar events): ";
 
 /// Text without anything that could move a cursor or hide what follows.
 pub fn clean(text: &str) -> String {
@@ -387,6 +393,7 @@ impl EventLine {
     /// how it is stored.
     pub fn of(event: core::Event) -> Self {
         let message = event.message.unwrap_or_default();
+        let writes = event.count.unwrap_or(1);
         let series = event.series.and_then(|series| series.last_observed_time).map(|time| time.0);
         let stamps = [event.last_timestamp.map(|time| time.0), series, event.event_time.map(|time| time.0)];
         let at = stamps.into_iter().flatten().max().or_else(|| created(&event.metadata));
@@ -397,8 +404,9 @@ impl EventLine {
             about: Key::new(namespace.unwrap_or_default(), about.name.unwrap_or_default()),
             at,
             warning: event.type_.as_deref() == Some("Warning"),
-            text: clean(message.trim_start_matches("(combined from similar events): ")),
-            count: event.count.unwrap_or(1),
+            text: clean(message.trim_start_matches(COMBINED)),
+            count: if message.starts_with(COMBINED) { 1 } else { writes },
+            writes,
         }
     }
 }
@@ -473,10 +481,9 @@ mod tests {
     #[test]
     fn text_of_others_cannot_move_the_cursor() {
         assert_eq!(clean("a\u{1b}[2Jb\nc\u{202e}d\n"), "a [2Jb c d");
-        let event = core::Event {
-            message: Some("(combined from similar events): Halt\r".to_owned()),
-            ..core::Event::default()
-        };
-        assert_eq!(EventLine::of(event).text, "Halt");
+        let event =
+            core::Event { message: Some(format!("{COMBINED}Halt\r")), count: Some(7), ..core::Event::default() };
+        let line = EventLine::of(event);
+        assert_eq!((line.text.as_str(), line.count, line.writes), ("Halt", 1, 7), "seven texts, this one once");
     }
 }

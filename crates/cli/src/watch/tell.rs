@@ -84,7 +84,15 @@ mod tests {
             Change::Split { primary: 90, canary: 10 },
             Change::Check(check),
             Change::Check(hook),
-            Change::Event(EventLine { name: "x".into(), about: key, at: None, warning: true, text, count: 1 }),
+            Change::Event(EventLine {
+                name: "x".into(),
+                about: key,
+                at: None,
+                warning: true,
+                text,
+                count: 1,
+                writes: 1,
+            }),
             Change::Refused { message: "spec.analysis.stepWeight: 0 is not between 1 and 100".into() },
             Change::Deleted,
         ]

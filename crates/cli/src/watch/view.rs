@@ -182,6 +182,9 @@ pub fn look(known: &Known) -> Look {
     if facts.refusal().is_some() {
         return look("✖", "Not accepted", Tone::Bad);
     }
+    if facts.fault().is_some() {
+        return look("✖", "Internal error", Tone::Bad);
+    }
     if facts.rolling_back() {
         return look("↺", "Rolling back", Tone::Bad);
     }
@@ -231,7 +234,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub fn next_check(facts: &CanaryFacts, now: Timestamp) -> Option<Duration> {
     let waits = matches!(facts.phase(), Phase::Progressing | Phase::Waiting | Phase::WaitingPromotion);
     let interval = facts.interval;
-    let held = facts.rolling_back() || facts.suspended || facts.refusal().is_some();
+    let held = facts.rolling_back() || facts.suspended || facts.refusal().or_else(|| facts.fault()).is_some();
     if !waits || held || interval.is_zero() {
         return None;
     }

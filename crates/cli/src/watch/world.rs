@@ -272,7 +272,7 @@ impl World {
     fn see_event(&mut self, event: EventLine) -> Option<(Key, Change)> {
         let known = self.canaries.get_mut(&event.about)?;
         let last = known.events.iter().rev().find(|other| other.name == event.name);
-        if last.is_some_and(|last| last.count >= event.count && last.text == event.text) {
+        if last.is_some_and(|last| last.writes >= event.writes && last.text == event.text) {
             return None;
         }
         let recorded = !known.facts.status.decisions.is_empty();

@@ -91,13 +91,17 @@ impl Interests {
         let (mut kept, dropped): (Vec<_>, Vec<_>) = known.drain(..).partition(|subject| subjects.contains(subject));
         kept.shrink_to_fit();
         *known = kept;
-        dropped.into_iter().for_each(|subject| self.unregister(key, subject));
+        for subject in dropped {
+            self.unregister(key, subject);
+        }
     }
 
     /// `key` is interested in nothing any more.
     pub(super) fn forget(&mut self, key: &CanaryKey) {
         let known = self.canaries.remove(key).unwrap_or_default();
-        known.into_iter().for_each(|subject| self.unregister(key, subject));
+        for subject in known {
+            self.unregister(key, subject);
+        }
     }
 
     /// Who reads `subject`.

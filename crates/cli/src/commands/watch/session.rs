@@ -252,7 +252,7 @@ impl Session {
                 self.cluster
             ),
             Trouble::Lost(why) => {
-                anyhow::anyhow!("{why}").context(format!("the API server {} does not answer", self.server))
+                anyhow::anyhow!("{why}").context(format!("cannot watch canaries at the API server {}", self.server))
             }
         }
     }

@@ -34,9 +34,15 @@ fn shown(world: &World, width: u16, height: u16) -> String {
 #[case::succeeded(fixture::succeeded())]
 #[case::not_accepted(fixture::not_accepted())]
 #[case::deleted(fixture::deleted())]
+#[case::broken(fixture::broken())]
 fn every_moment_of_a_rollout(#[case] world: World) {
     let name = std::thread::current().name().unwrap().rsplit("case_").next().unwrap().to_owned();
     insta::assert_snapshot!(name, shown(&world, 100, 30));
+}
+
+#[test]
+fn the_usual_terminal_shows_the_whole_rollout() {
+    insta::assert_snapshot!(shown(&fixture::progressing(), 80, 24));
 }
 
 #[test]

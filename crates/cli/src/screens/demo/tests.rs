@@ -42,6 +42,16 @@ fn a_bad_release_is_rolled_back() {
 }
 
 #[test]
+fn the_usual_terminal_shows_what_users_meet() {
+    insta::assert_snapshot!(shown(&in_the_middle_of_a_bad_release(), 80, 24));
+}
+
+#[test]
+fn a_very_small_terminal_shows_the_present_chapter() {
+    insta::assert_snapshot!(shown(&in_the_middle_of_a_bad_release(), 40, 10));
+}
+
+#[test]
 fn a_small_terminal_shows_what_fits() {
     for (width, height) in [(1, 1), (20, 5), (40, 10), (60, 20), (300, 100)] {
         shown(&in_the_middle_of_a_bad_release(), width, height);

@@ -28,6 +28,11 @@ fn a_hundred_canaries() {
 }
 
 #[test]
+fn the_usual_terminal_shows_steps_and_failed_checks_too() {
+    insta::assert_snapshot!(shown(&hundred(), "web", None, 80, 12));
+}
+
+#[test]
 fn a_narrow_list_keeps_name_phase_and_share() {
     insta::assert_snapshot!(shown(&hundred(), "failed", None, 60, 12));
 }

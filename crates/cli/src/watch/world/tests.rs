@@ -12,6 +12,7 @@ fn event(name: &str, count: i32, second: i64) -> Sight {
         warning: false,
         text: name.to_owned(),
         count,
+        writes: count,
     }))
 }
 

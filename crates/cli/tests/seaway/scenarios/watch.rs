@@ -193,7 +193,7 @@ async fn a_watch_says_when_the_server_is_gone_and_ends_when_nobody_reads() {
     watch.wait().unwrap();
 
     let output = drydock.watch(&["podinfo"]).output().unwrap();
-    assert_refused(&output, "does not answer");
+    assert_refused(&output, "cannot watch canaries at the API server");
 }
 
 fn assert_refused(output: &Output, why: &str) {
