@@ -19,6 +19,9 @@ use crate::harness::OPERATOR;
 /// Resource, namespace and name.
 pub type Place = (String, String, String);
 
+/// How often what was created and removed: verb, resource and name.
+pub type Births = BTreeMap<(&'static str, String, String), u32>;
+
 /// Shared by the commit hook and whoever looks.
 #[derive(Clone)]
 pub struct Board {
@@ -33,7 +36,7 @@ pub struct Book {
     /// The latest version of every object.
     pub objects: BTreeMap<Place, Arc<Value>>,
     /// How often an object was created or removed, generated names shortened.
-    pub births: BTreeMap<(&'static str, String, String), u32>,
+    pub births: Births,
     /// Object writes of the operator, Leases and Events aside.
     pub writes: u32,
     /// Events the operator wrote.

@@ -60,7 +60,7 @@ const MASK: &[(&str, &str, &str)] = &[
 const TAKEOVER: &[(&str, &str, &str)] = &[
     ("canaries", "/metadata/labels", "the term; it has no other labels"),
     ("deployments", "/metadata/labels/seaway.dev~1term", "the term"),
-    ("httproutes", "/metadata/labels/seaway.dev~1term", "the term"),
+    ("httproutes", "/metadata/labels", "the term; it has no other labels"),
     ("canaries", "/metadata/managedFields", "who wrote the term"),
     ("deployments", "/metadata/managedFields", "who wrote the term"),
     ("httproutes", "/metadata/managedFields", "who wrote the term"),

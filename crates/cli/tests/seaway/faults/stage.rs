@@ -1,13 +1,12 @@
 //! One run of one story, with its mishaps, from an empty cluster to the last rollout that proves that nothing is stuck.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use seaway_drydock::fault::{Call, Faults, WatchEvent};
 
 use super::actors::LATEST;
-use super::board::Book;
+use super::board::{Births, Book};
 use super::forks::{self, Outcomes, Wanted};
 use super::ground::{Ground, INTERVAL, Terrain};
 use super::hand::CANARIES;
@@ -43,7 +42,7 @@ pub struct Run {
     /// The objects at its end, masked.
     pub world: World,
     /// What was created and removed, by resource and name.
-    pub births: BTreeMap<(&'static str, String, String), u32>,
+    pub births: Births,
     /// Object writes and Events of the operator.
     pub noise: (u32, u32),
     /// Which mishaps really happened.
@@ -144,7 +143,7 @@ struct Mark {
     begin: Timestamp,
     call: u64,
     event: u64,
-    births: BTreeMap<(&'static str, String, String), u32>,
+    births: Births,
     noise: (u32, u32),
 }
 
