@@ -151,6 +151,12 @@ impl Port {
         self.wait("gone", || self.known.lock().unwrap().is_empty()).await;
         for name in served {
             self.cluster.delete_app(name).await;
+            // What serves users is left to them when a canary goes.
+            let service = format!("/api/v1/namespaces/{NAMESPACE}/services/{name}");
+            let route = format!("/apis/gateway.networking.k8s.io/v1/namespaces/{NAMESPACE}/httproutes/{name}");
+            for path in [service, route] {
+                self.cluster.send("kubectl", Method::DELETE, &path, &Value::Null).await;
+            }
         }
         // What the API server itself remembers of the past is not what is looked for.
         let events = format!("/api/v1/namespaces/{NAMESPACE}/events");
@@ -186,7 +192,8 @@ impl Port {
         let series = str::from_utf8(&page).unwrap().lines().filter(|line| !line.starts_with('#'));
         let series = series.filter_map(|line| line.rsplit_once(' '));
         let mut objects = 0;
-        for collection in ["apis/apps/v1/deployments", "api/v1/services", "api/v1/configmaps", "api/v1/events"] {
+        let routes = "apis/gateway.networking.k8s.io/v1/httproutes";
+        for collection in ["apis/apps/v1/deployments", "api/v1/services", "api/v1/configmaps", routes] {
             objects += self.cluster.names(&format!("/{collection}")).await.len();
         }
         Census {
