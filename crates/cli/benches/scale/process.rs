@@ -63,11 +63,17 @@ impl Operator {
         Self { child, page, kubeconfig }
     }
 
+    /// Ends the benchmark if the operator has ended.
+    pub fn check(&mut self) {
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "the operator ended: {ended:?}; OPERATOR_LOG=file keeps its log");
+    }
+
     /// Waits until it leads with full caches, and returns how long that took.
     pub async fn ready(&mut self) -> Duration {
         let start = Instant::now();
         while !self.get("/readyz").await.is_some_and(|answer| answer.contains("OK (leader)")) {
-            assert!(self.child.try_wait().unwrap().is_none(), "the operator ended");
+            self.check();
             assert!(start.elapsed() < Duration::from_secs(300), "the operator does not become ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

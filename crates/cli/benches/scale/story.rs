@@ -126,10 +126,11 @@ impl Ground {
 }
 
 /// Waits until `done` counts to `all`, telling how far it is.
-pub async fn until(what: &str, all: usize, limit: Duration, mut done: impl FnMut() -> usize) {
+pub async fn until(what: &str, operator: &mut Operator, all: usize, limit: Duration, done: impl Fn() -> usize) {
     let start = Instant::now();
     let mut told = start;
     loop {
+        operator.check();
         let count = done();
         if count >= all {
             eprintln!("{what}: {count} of {all} after {:.1} s", start.elapsed().as_secs_f64());
@@ -158,9 +159,10 @@ pub async fn run(size: Size) -> Measured {
         ground.cluster.create_canary(&canary(&name(index), shape)).await;
     }
     let start = Instant::now();
-    let first = ground.operator();
+    let mut first = ground.operator();
     let resting = || timeline.count(|marks| marks.rests);
-    until(&format!("{canaries} canaries: initialised"), canaries, Duration::from_secs(600), resting).await;
+    let limit = Duration::from_secs(1_200);
+    until(&format!("{canaries} canaries: initialised"), &mut first, canaries, limit, resting).await;
     let initialised = start.elapsed();
     ground.quiet().await;
     report(&format!("{canaries} canaries: after initialisation"), &first.usage());
@@ -171,11 +173,11 @@ pub async fn run(size: Size) -> Measured {
     ground.quiet().await;
     let start_peak = operator.usage().peak;
     report(&format!("{canaries} canaries: after a restart"), &operator.usage());
-    let settled = stage(&ground, &operator, async { tokio::time::sleep(SETTLED).await }).await;
+    let settled = stage(&ground, &mut operator, async |_| tokio::time::sleep(SETTLED).await).await;
     report(&format!("{canaries} canaries: settled"), &operator.usage());
 
-    let limit = Duration::from_secs(60 + shape.interval_seconds * 15);
-    let rolling = stage(&ground, &operator, async {
+    let limit = Duration::from_secs(300 + shape.interval_seconds * 15);
+    let rolling = stage(&ground, &mut operator, async |operator| {
         for index in size.one_by_one() {
             ground.cluster.set_image(&name(index), "6.0.1").await;
             tokio::time::sleep(PACE).await;
@@ -186,7 +188,7 @@ pub async fn run(size: Size) -> Measured {
         let changes = timeline.changes(size.at_once()).as_secs_f64();
         eprintln!("{canaries} canaries: {} images changed within {changes:.2} s", size.at_once().len());
         let finished = || timeline.count(|marks| marks.finished.is_some());
-        until(&format!("{canaries} canaries: promoted"), canaries, limit, finished).await;
+        until(&format!("{canaries} canaries: promoted"), operator, canaries, limit, finished).await;
         ground.quiet().await;
     })
     .await;
@@ -205,10 +207,10 @@ pub async fn run(size: Size) -> Measured {
     }
 }
 
-async fn stage(ground: &Ground, operator: &Operator, story: impl Future<Output = ()>) -> Stage {
+async fn stage(ground: &Ground, operator: &mut Operator, story: impl AsyncFnOnce(&mut Operator)) -> Stage {
     operator.forget_peak();
     let (start, usage, reading) = (Instant::now(), operator.usage(), ground.tally.read());
-    story.await;
+    story(operator).await;
     let Usage { cpu, rss, peak } = operator.usage();
     Stage { took: start.elapsed(), reading: ground.tally.read().since(&reading), cpu: cpu - usage.cpu, rss, peak }
 }

@@ -1,6 +1,6 @@
 //! The addresses of Services: who gets which, and what may become of them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::builtin::immutable;
 use super::error::Cause;
 use super::meta;
-use super::store::State;
+use super::store::{Key, State};
 
 /// Rules for one state of a Service.
 pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
@@ -47,10 +47,7 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
         return;
     }
     let address = if asked.is_empty() {
-        let taken: std::collections::BTreeSet<_> =
-            state.list("services", None).map(|(_, other)| meta::text(other, "/spec/clusterIP").to_owned()).collect();
-        let free = (2_u16..=u16::MAX).map(|host| format!("10.96.{}.{}", host >> 8, host & 0xff));
-        free.into_iter().find(|address| !taken.contains(address)).unwrap_or_default()
+        free(state).map(|address| address.to_string()).unwrap_or_default()
     } else {
         asked.to_owned()
     };
@@ -59,14 +56,26 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
     spec.insert("clusterIP".into(), address.into());
 }
 
+/// The lowest address nobody has.
+fn free(state: &State) -> Option<Ipv4Addr> {
+    let first = 2;
+    let mut taken = state.addresses().skip_while(|taken| *taken < IpAddr::V4(address(first))).peekable();
+    (first..=u16::MAX).map(address).find(|address| taken.next_if_eq(&IpAddr::V4(*address)).is_none())
+}
+
+/// An address of 10.96/16.
+fn address(host: u16) -> Ipv4Addr {
+    let [third, fourth] = host.to_be_bytes();
+    Ipv4Addr::new(10, 96, third, fourth)
+}
+
 /// No two Services have the same address.
 pub(crate) fn check_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
     let address = meta::text(service, "/spec/clusterIP");
-    let id = (meta::namespace(service), meta::name(service));
-    let taken = state.list("services", None).any(|(_, other)| {
-        (meta::namespace(other), meta::name(other)) != id && meta::text(other, "/spec/clusterIP") == address
-    });
-    if !matches!(address, "" | "None") && taken {
+    let holder = address.parse().ok().and_then(|address| state.holder(address));
+    let own =
+        |key: &Key| (key.namespace.as_str(), key.name.as_str()) == (meta::namespace(service), meta::name(service));
+    if holder.is_some_and(|(_, key)| !own(key)) {
         let why = format!("failed to allocate IP {address}: provided IP is already allocated");
         causes.push(Cause::invalid("spec.clusterIPs", &json!([address]), &why));
     }

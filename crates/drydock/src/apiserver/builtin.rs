@@ -3,6 +3,7 @@
 //! This is the only place that knows resources by name. A resource that is not listed has no rules of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -54,6 +55,8 @@ pub(crate) struct Behaviour {
     pub(crate) contents: Option<Contents>,
     /// Told about every write of the resource, while the store is locked.
     pub(crate) committed: fn(&Server, &mut State, &Arc<Change>),
+    /// How long an object stays after it was last written; for ever if nothing is said.
+    pub(crate) stays: Option<Duration>,
 }
 
 /// An object that holds others, as a namespace does.
@@ -85,6 +88,7 @@ const PLAIN: Behaviour = Behaviour {
     grace: None,
     contents: None,
     committed: |_, _, _| {},
+    stays: None,
 };
 
 /// The rules of custom resources.
@@ -196,6 +200,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ],
             columns: columns::EVENTS,
             check: event,
+            stays: Some(Duration::from_secs(3600)),
             ..PLAIN
         },
     ),

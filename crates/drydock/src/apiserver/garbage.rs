@@ -1,7 +1,7 @@
 //! The cleaner: what must go because something else went.
 //!
 //! A task that is woken by every commit. It deletes objects whose owners are gone, carries out foreground and orphaning
-//! deletion, and empties namespaces and CRDs that are being deleted. It runs after the commit that causes it, as the
+//! deletion, empties namespaces and CRDs that are being deleted, and takes away Events whose time is over. It runs after the commit that causes it, as the
 //! real one does: whoever deletes an owner still sees its dependents for a moment.
 
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+use super::expiry::Expiry;
 use super::meta;
 use super::server::{Author, Server};
 use super::store::{Change, Id, State};
@@ -23,10 +24,12 @@ const AUTHOR: Author<'_> =
 pub(crate) async fn collect(server: Weak<Server>, mut committed: mpsc::UnboundedReceiver<Arc<Change>>) {
     // Objects that hold others and are on their way out.
     let mut closing = BTreeSet::new();
+    let mut expiry = Expiry::default();
     while let Some(change) = committed.recv().await {
         let Some(server) = server.upgrade() else { return };
         let mut state = server.store.lock();
         server.tidy(&mut state, &change, &mut closing);
+        expiry.follow(&server, &mut state, &change);
     }
 }
 

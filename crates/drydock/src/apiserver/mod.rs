@@ -16,6 +16,7 @@ mod defaults;
 mod delete;
 mod discovery;
 mod error;
+mod expiry;
 mod fields;
 mod garbage;
 mod inside;

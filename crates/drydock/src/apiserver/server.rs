@@ -30,8 +30,9 @@ use crate::{Clock, Seed};
 
 /// The largest body a request may have, as in Kubernetes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-/// How many changes watches can look back.
-const HISTORY: usize = 10_000;
+/// How many changes watches can look back. Each is a whole object, about 20 kB: this is most of the memory of a cluster
+/// that lives long.
+const HISTORY: usize = 5_000;
 
 /// Namespaces that are there from the start.
 const NAMESPACES: &[&str] = &["default", "istio-system", "kube-node-lease", "kube-public", "kube-system"];

@@ -1,10 +1,12 @@
 //! The store: every version of every object, one counter for all of them, and a log that watches follow.
 //!
-//! It knows nothing about Kubernetes beyond `metadata.resourceVersion` and owner references. History is kept until it
+//! It knows nothing about Kubernetes beyond `metadata.resourceVersion`, owner references and the addresses of Services
+//! (which nobody could hand out quickly without an index). History is kept until it
 //! is compacted, so a list can be continued, or served stale, at the version it began with. All state is behind one
 //! lock and a write is a plain function call under it, which makes read-modify-write trivially atomic.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -59,6 +61,8 @@ pub(crate) struct State {
     shelves: BTreeMap<Arc<str>, Shelf>,
     by_uid: BTreeMap<String, Id>,
     dependents: BTreeMap<String, BTreeSet<Id>>,
+    /// Addresses of Services, and whose they are.
+    addresses: BTreeMap<IpAddr, Id>,
 }
 
 /// The store; see the module.
@@ -75,6 +79,7 @@ impl Store {
             shelves: BTreeMap::new(),
             by_uid: BTreeMap::new(),
             dependents: BTreeMap::new(),
+            addresses: BTreeMap::new(),
         }))
     }
 
@@ -155,6 +160,16 @@ impl State {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
+    /// The Service that has an address.
+    pub(crate) fn holder(&self, address: IpAddr) -> Option<&Id> {
+        self.addresses.get(&address)
+    }
+
+    /// The addresses that Services have, in order.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.keys().copied()
+    }
+
     /// Writes an object and gives it the next resource version.
     pub(crate) fn put(&mut self, id: Id, mut object: Value) -> Arc<Change> {
         self.revision += 1;
@@ -189,7 +204,10 @@ impl State {
     }
 
     fn index(&mut self, change: &Change) {
+        let address = |object: &Value| meta::text(object, "/spec/clusterIP").parse().ok();
+        let address = |object: &Value| address(object).filter(|_: &IpAddr| *change.id.0 == *"services");
         if let Some(before) = &change.before {
+            address(before).map(|address| self.addresses.remove(&address));
             self.by_uid.remove(meta::uid(before));
             for owner in meta::owners(before) {
                 if let Some(dependents) = self.dependents.get_mut(owner.uid) {
@@ -201,6 +219,7 @@ impl State {
             }
         }
         if !change.deleted {
+            address(&change.after).map(|address| self.addresses.insert(address, change.id.clone()));
             self.by_uid.insert(meta::uid(&change.after).to_owned(), change.id.clone());
             for owner in meta::owners(&change.after) {
                 self.dependents.entry(owner.uid.to_owned()).or_default().insert(change.id.clone());

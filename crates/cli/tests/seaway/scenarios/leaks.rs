@@ -72,7 +72,8 @@ async fn come_and_go() {
     println!("{} cycles in {:.1} s: {before:?}, then {after:?}", batches * BATCH, start.elapsed().as_secs_f64());
     assert!(before.watches > 0 && before.tasks > before.watches, "{before:?}");
     for table in ["memories", "voices", "interests", "targets", "owners", "series", "woken", "deletions"] {
-        assert_eq!(before.series.get(&format!("flagger_operator_entries{{table=\"{table}\"}}")), Some(&0), "{table}");
+        let entries = before.series.get(&format!("flagger_operator_entries{{table=\"{table}\"}}"));
+        assert_eq!(entries.map(String::as_str), Some("0"), "{table}");
     }
     assert_eq!(before.series, after.series, "metric series and entries of the operator's tables");
     assert_eq!((before.tasks, before.watches), (after.tasks, after.watches), "tasks and watches");
@@ -96,7 +97,7 @@ struct Census {
     watches: usize,
     objects: usize,
     resident: u64,
-    series: BTreeMap<String, i64>,
+    series: BTreeMap<String, String>,
 }
 
 impl Port {
@@ -151,6 +152,12 @@ impl Port {
         self.wait("gone", || self.known.lock().unwrap().is_empty()).await;
         for name in served {
             self.cluster.delete_app(name).await;
+            // What serves users is left to them when a canary goes.
+            let service = format!("/api/v1/namespaces/{NAMESPACE}/services/{name}");
+            let route = format!("/apis/gateway.networking.k8s.io/v1/namespaces/{NAMESPACE}/httproutes/{name}");
+            for path in [service, route] {
+                self.cluster.send("kubectl", Method::DELETE, &path, &Value::Null).await;
+            }
         }
         // What the API server itself remembers of the past is not what is looked for.
         let events = format!("/api/v1/namespaces/{NAMESPACE}/events");
@@ -186,7 +193,8 @@ impl Port {
         let series = str::from_utf8(&page).unwrap().lines().filter(|line| !line.starts_with('#'));
         let series = series.filter_map(|line| line.rsplit_once(' '));
         let mut objects = 0;
-        for collection in ["apis/apps/v1/deployments", "api/v1/services", "api/v1/configmaps", "api/v1/events"] {
+        let routes = "apis/gateway.networking.k8s.io/v1/httproutes";
+        for collection in ["apis/apps/v1/deployments", "api/v1/services", "api/v1/configmaps", routes] {
             objects += self.cluster.names(&format!("/{collection}")).await.len();
         }
         Census {
@@ -194,7 +202,7 @@ impl Port {
             watches: self.cluster.api.watches(),
             objects,
             resident: resident(),
-            series: series.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect(),
+            series: series.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         }
     }
 }
