@@ -186,6 +186,14 @@ impl<'a> Patch<'a> {
         }
     }
 
+    /// This key of a map goes away, and the map with its last one.
+    pub(crate) fn unset_key(&mut self, path: &str, key: &str) {
+        match self.seen.pointer(path).and_then(Value::as_object) {
+            Some(map) if map.len() == 1 && map.contains_key(key) => self.unset(path),
+            _ => self.unset(&format!("{path}/{}", segment(key))),
+        }
+    }
+
     /// `path` becomes `value`, or goes away when there is no value.
     pub(crate) fn set_or_unset(&mut self, path: &str, value: Option<&Value>) {
         match value {

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::rule::Shape;
 use super::{Subject, backend_of, backend_ref, put_rule, test_names, weight_of};
-use crate::object::{self, Patch, controller, list, number, owner_reference, segment, text};
+use crate::object::{self, Patch, controller, list, number, owner_reference, text};
+use crate::term::TERM;
 
 /// Which Canary a route was released by.
 pub(super) const RELEASED_BY: &str = "seaway.dev/released-by";
@@ -75,15 +76,16 @@ pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &
     }
 }
 
-/// Makes the patch let go of the route.
+/// Makes the patch let go of the route. Whose term it was matters to nobody then.
 pub(super) fn let_go(patch: &mut Patch<'_>, canary: &Canary) {
+    patch.unset_key("/metadata/labels", TERM);
     patch.merge("/metadata/annotations", &BTreeMap::from([(RELEASED_BY.to_owned(), canary.name().to_owned())]));
     patch.disown(canary);
 }
 
 /// Makes the patch take a released route back.
 pub(super) fn take_back(patch: &mut Patch<'_>, canary: &Canary, seen: &Value) {
-    patch.unset(&format!("/metadata/annotations/{}", segment(RELEASED_BY)));
+    patch.unset_key("/metadata/annotations", RELEASED_BY);
     let owners = list(seen, "/metadata/ownerReferences");
     let owners: Vec<Value> = owners.iter().cloned().chain([owner_reference(canary)]).collect();
     patch.set("/metadata/ownerReferences", owners);

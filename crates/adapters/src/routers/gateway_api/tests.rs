@@ -211,6 +211,19 @@ fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
 }
 
 #[test]
+fn a_released_route_does_not_tell_who_led() {
+    let with = |labels: Value| {
+        let mut seen = document(SHARED);
+        seen["metadata"]["labels"] = labels;
+        let objects: Objects = [seen.clone()].into_iter().collect();
+        let after = patched(&seen, &GatewayApi.release(&Subject::of(&leaving()), &objects).unwrap());
+        after["metadata"].get("labels").cloned()
+    };
+    assert_eq!(with(json!({ "seaway.dev/term": "3" })), None);
+    assert_eq!(with(json!({ "seaway.dev/term": "3", "team": "a" })), Some(json!({ "team": "a" })));
+}
+
+#[test]
 fn a_route_on_its_way_to_the_apex_is_repaired() {
     let led = lead_to_apex(&document(SHARED));
     assert!(led["metadata"].get("ownerReferences").is_some(), "ours until the end");
