@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use super::ground::Terrain;
 use super::mishap::{KINDS, Kind, Mishap};
 use super::stage::{Fate, Run, play};
 use super::story::{Story, find};
+use crate::harness::alone;
 
 /// One row of the table.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
@@ -52,24 +52,13 @@ const TOLD_WHOLE: usize = 100;
 /// Failures that are told in full; of the others only the command.
 const TOLD: usize = 40;
 
-/// Set in a process that tells one story and does nothing else.
-const ALONE: &str = "SEAWAY_FAULTS_ALONE";
-
-/// What that process says before its row of sums.
+/// What the process of a story says before its row of sums.
 const SUM: &str = "sum of all faults: ";
 
 /// Runs one story with every fault at every point, in a process of its own.
 pub fn story(name: &str) {
     let story = find(name).unwrap_or_else(|| panic!("no story {name}"));
-    if std::env::var_os(ALONE).is_some() {
-        return all_faults(story);
-    }
-    let told = Command::new(std::env::current_exe().unwrap())
-        .args([&format!("faults::{name}"), "--exact", "--nocapture", "--test-threads=1"])
-        .env(ALONE, "yes")
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
+    let Some(told) = alone(&format!("faults::{name}")) else { return all_faults(story) };
     let words = String::from_utf8_lossy(&told.stdout);
     let sum = words.lines().find_map(|line| line.split_once(SUM)).map(|(_, sum)| serde_json::from_str(sum).unwrap());
     if let Some(sum) = sum {

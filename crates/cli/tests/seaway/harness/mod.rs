@@ -4,6 +4,7 @@
 //! users who keep asking for `www.example.com`, hooks that answer as the test says, and a transcript of every committed
 //! write.
 
+mod alone;
 mod hooks;
 mod lookout;
 pub mod podinfo;
@@ -30,6 +31,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use alone::alone;
 pub use hooks::Hooks;
 pub use lookout::Lookout;
 pub use process::Process;

@@ -5,7 +5,6 @@
 //! binary: only there the memory is that of the operator and its API server, and not that of other tests.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,13 +22,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::harness::OPERATOR;
 use crate::harness::scripted::{AllPrometheus, NAMESPACE, Scripted, Shape, canary};
+use crate::harness::{OPERATOR, alone};
 
 /// The test as the command line of this binary names it.
 const NAME: &str = "scenarios::leaks::ten_thousand_canaries_come_and_go_and_leave_nothing";
-/// Set in the process that does the work.
-const INSIDE: &str = "SEAWAY_LEAKS_INSIDE";
 /// How many canaries come and go in all; `SEAWAY_LEAKS` asks for another number.
 const CYCLES: usize = 10_000;
 /// Canaries that are there at the same time.
@@ -43,15 +40,12 @@ const SLACK: u64 = 4_000_000;
 
 #[test]
 fn ten_thousand_canaries_come_and_go_and_leave_nothing() {
-    if std::env::var_os(INSIDE).is_some() {
+    let Some(output) = alone(NAME) else {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         return runtime.block_on(come_and_go());
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", NAME, "--nocapture"]).env(INSIDE, "1").output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && out.contains("1 passed"), "{out}\n{err}");
+    };
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && out.contains("1 passed"), "{out}");
     print!("{out}");
 }
 
