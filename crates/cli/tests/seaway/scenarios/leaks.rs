@@ -32,7 +32,7 @@ const CYCLES: usize = 10_000;
 /// Canaries that are there at the same time.
 const BATCH: usize = 100;
 /// Of each batch, those that have an app and are initialised. The others wait for theirs until they are deleted.
-const SERVED: usize = 10;
+const SERVED: usize = 5;
 /// Of each batch, those that roll out a second version before they are deleted.
 const ROLLED_OUT: usize = 1;
 /// So much more memory at the end than after the first fifth is no leak: a kilobyte for every canary would be twice that.
