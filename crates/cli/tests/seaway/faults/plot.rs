@@ -113,10 +113,11 @@ impl Plot {
             state.limit = self.limit_of(&state);
         }
         let at = self.counted(mishap.at);
-        let this = self.clone();
+        // Nothing that is planned may hold the plan: what never happens would keep the whole cluster in memory.
+        let (board, clock, state) = (self.board.clone(), self.clock, self.state.clone());
         self.faults.on(at, move || {
-            this.board.note(|| format!("fault {mishap}"));
-            this.lock().strikes.push((mishap, this.clock.now()));
+            board.note(|| format!("fault {mishap}"));
+            state.lock().unwrap().strikes.push((mishap, clock.now()));
         });
         let watch = self.watch.clone();
         match mishap.kind {
@@ -134,7 +135,7 @@ impl Plot {
             Kind::ClockSet(hours) => self.faults.on(at, move || watch.set(Kind::wrong_by(hours))),
             Kind::Outside(server, mood) => {
                 let outside = self.outside.clone();
-                self.faults.on(at, move || outside.mood(server, mood, SPELL));
+                self.act(at, async move { outside.mood(server, mood, SPELL) });
             }
             Kind::Pods(harm) => self.act(at, self.actor.clone().harm(harm)),
             Kind::Writer(edit) => self.act(at, self.actor.clone().write(edit)),

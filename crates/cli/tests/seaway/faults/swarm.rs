@@ -168,5 +168,5 @@ impl Summary {
 
 /// The command that tells a seed again.
 fn replay(number: u64) -> String {
-    format!("SEAWAY_SWARM_SEED={number} cargo test -p seaway-cli --test seaway faults::swarm_replay -- --nocapture")
+    format!("SEAWAY_SWARM_SEED={number} cargo test --workspace --test seaway faults::swarm_replay -- --nocapture")
 }
