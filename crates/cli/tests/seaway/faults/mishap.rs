@@ -165,7 +165,8 @@ impl Kind {
             Self::Api(fault) => match fault {
                 Fault::CrashBefore | Fault::CrashAfter => RESTART + SHORT,
                 Fault::TooManyRequests { retry_after, calls } => retry_after * calls,
-                Fault::Hang(length) | Fault::Silent(length) | Fault::DelayEvent(length) => length,
+                // And the next attempt after it.
+                Fault::Hang(length) | Fault::Silent(length) | Fault::DelayEvent(length) => length + SHORT,
                 Fault::Restart(length) => length + SHORT,
                 Fault::DropEvent => LOSS_NOTICED + SHORT,
                 Fault::ReplayOld => LAG + SHORT,
