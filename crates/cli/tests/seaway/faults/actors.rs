@@ -203,7 +203,8 @@ impl Deed {
             // Everything begins again, at worst at the last moment.
             Self::Revision | Self::Recreate => INTERVAL * 9,
             Self::Interval => INTERVAL * 2,
-            Self::Suspend => SPELL,
+            // And what was waiting for the end of it.
+            Self::Suspend => SPELL + Duration::from_secs(2),
             Self::Delete => INTERVAL,
         }
     }

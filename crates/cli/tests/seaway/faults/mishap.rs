@@ -199,11 +199,8 @@ impl Kind {
 
     /// For how long after another's edit a write of ours may still be decided on what was before: news takes a moment.
     pub fn surprises(self) -> Duration {
-        if matches!(self, Self::Writer(_) | Self::Pods(_) | Self::Api(Fault::Recreated)) {
-            SHORT
-        } else {
-            Duration::ZERO
-        }
+        let gone = matches!(self, Self::Api(Fault::Recreated) | Self::Person(Deed::Delete | Deed::Recreate));
+        if gone || matches!(self, Self::Writer(_) | Self::Pods(_)) { SHORT } else { Duration::ZERO }
     }
 
     /// How a story must end with it.

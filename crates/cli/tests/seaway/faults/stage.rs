@@ -303,10 +303,13 @@ impl Stage {
 
     /// What was seen all along: invariants at every commit, preconditions of every write, answers to users.
     fn verdicts(&self, strikes: &[(Mishap, Timestamp)], run: &mut Run) {
+        // What another fault keeps the operator from hearing or repairing goes on for as long as that fault lasts.
+        let others: Duration = strikes.iter().map(|(mishap, _)| mishap.kind.lasts()).sum();
+        let others = if strikes.len() > 1 { others } else { Duration::ZERO };
         let violations = self.ground.lookout.timed_violations().into_iter();
         run.failures.extend(
             violations
-                .filter(|(time, _)| !within(strikes, *time, Duration::ZERO, Kind::surprises))
+                .filter(|(time, _)| !within(strikes, *time, others, Kind::surprises))
                 .map(|(_, violation)| violation),
         );
         run.failures.append(&mut self.ground.board.read().breaches);
@@ -315,9 +318,6 @@ impl Stage {
         }
         run.asked = self.ground.crowd.asked();
         let ours = self.ground.crowd.bad().into_iter();
-        // What another fault keeps the operator from repairing stays broken for as long as that fault lasts.
-        let others: Duration = strikes.iter().map(|(mishap, _)| mishap.kind.lasts()).sum();
-        let others = if strikes.len() > 1 { others } else { Duration::ZERO };
         let ours: Vec<_> = ours.filter(|(time, _)| !within(strikes, *time, others, Kind::hurts_users)).collect();
         if let Some((time, first)) = ours.first() {
             let begin = self.ground.board.read().seconds(*time);
