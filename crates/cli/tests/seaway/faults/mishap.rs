@@ -166,8 +166,9 @@ impl Kind {
                 Fault::CrashBefore | Fault::CrashAfter => RESTART + SHORT,
                 Fault::TooManyRequests { retry_after, calls } => retry_after * calls,
                 // And the next attempt after it.
-                Fault::Hang(length) | Fault::Silent(length) | Fault::DelayEvent(length) => length + SHORT,
-                Fault::Restart(length) => length + SHORT,
+                Fault::Hang(length) | Fault::Silent(length) | Fault::DelayEvent(length) | Fault::Restart(length) => {
+                    length + SHORT
+                }
                 Fault::DropEvent => LOSS_NOTICED + SHORT,
                 Fault::ReplayOld => LAG + SHORT,
                 Fault::Gone => SHORT,
