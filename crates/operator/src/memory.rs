@@ -64,9 +64,8 @@ pub(crate) struct Memory {
     /// When the target was last scaled to zero at rest.
     pub(crate) slept: Option<Duration>,
     standing: Option<Standing>,
-    /// The workloads that were looked at, by name: what the cluster calls the outage of one that is short of pods, and
-    /// since when it is.
-    outages: BTreeMap<String, Option<(String, Since)>>,
+    /// Workloads that are short of pods, by name: what the cluster calls the outage, and when it was first seen.
+    outages: BTreeMap<String, (String, Duration)>,
     /// The names under which a canary that is being deleted was found to live.
     pub(crate) names_in_use: Option<InUse>,
     copies: Copies,
@@ -208,18 +207,21 @@ impl Memory {
         Some(since.date(now))
     }
 
-    /// Since when `workload` is short of pods. `outage` is what the cluster calls it: its date. That date is read only for
-    /// an outage which is older than this process's first look: otherwise every restart would begin the deadline anew.
+    /// Since when `workload` is short of pods, as far as this process knows: a date of before it was there would be compared
+    /// with a clock that may be wrong, and a good version rolled back for it. `outage` is what the cluster calls it.
     pub(crate) fn short_since(&mut self, workload: &str, outage: Option<&str>, now: Moment) -> Option<Timestamp> {
-        let since = |outage: &str| match self.outages.get(workload) {
-            Some(Some((known, since))) if known == outage => *since,
-            Some(_) => Since::now(now),
-            None => outage.parse().map_or(Since::now(now), |date| Since::dated(date, now)),
+        let Some(outage) = outage else {
+            self.outages.remove(workload);
+            return None;
         };
-        let known = outage.map(|outage| (outage.to_owned(), since(outage)));
-        let date = known.as_ref().map(|(_, since)| since.date(now));
-        self.outages.insert(workload.to_owned(), known);
-        date
+        let since = match self.outages.get(workload) {
+            Some((known, since)) if known == outage => *since,
+            _ => {
+                self.outages.insert(workload.to_owned(), (outage.to_owned(), now.elapsed));
+                now.elapsed
+            }
+        };
+        Some(now.date_of(since))
     }
 
     /// Whether `once` is said for the first time; from now on it is not. The one heard longest ago is forgotten first.
@@ -400,15 +402,6 @@ mod tests {
         assert_eq!(memory.short_since("a", None, moment(4)), None);
         assert_eq!(memory.short_since("a", Some("second"), moment(5)), Some(at(5)));
         assert_eq!(memory.short_since("b", Some("first"), moment(6)), Some(at(2)));
-    }
-
-    #[test]
-    fn a_restart_does_not_begin_a_deadline_anew() {
-        let began = at(100).to_string();
-        let mut memory = Memory::default();
-        assert_eq!(memory.short_since("podinfo", Some(&began), moment(130)), Some(at(100)), "older than this process");
-        assert_eq!(memory.short_since("podinfo", None, moment(140)), None);
-        assert_eq!(memory.short_since("podinfo", Some(&began), moment(150)), Some(at(150)), "seen to begin");
     }
 
     #[tokio::test]

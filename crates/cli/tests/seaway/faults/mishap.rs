@@ -176,7 +176,8 @@ impl Kind {
                 Fault::Recreated => SPELL * 2 + SHORT,
                 _ => Duration::ZERO,
             },
-            Self::LeaderKilled => LEASE,
+            // The next leader begins a deadline anew: it does not know how long the one before waited.
+            Self::LeaderKilled => LEASE + SPELL * 2,
             Self::LeaderPaused => PAUSE + RESTART + SHORT,
             Self::ClockSet(_) => Duration::ZERO,
             // Each question of the spell may be answered at the very end of its time limit.
