@@ -1,7 +1,7 @@
 //! Which term of leadership a rollout is in: what refuses the late writes of the leader before.
 //!
 //! A leader that stood still may wake up with a request already on its way. Its preconditions refuse it if the object has
-//! changed since, so the next leader changes the objects that could do harm before it decides anything of its own: the
+//! changed since, so the next leader changes the objects that could do harm before it writes anything of its own: the
 //! Canary, its route and its primary. (A target is only ever scaled, and that is tested by its generation, which every
 //! reason to decide otherwise changes too.)
 

@@ -12,6 +12,9 @@ use crate::question::{Answer, Question, QuestionKey, Subject};
 use crate::revision;
 use crate::split::{Split, Variant};
 
+/// For how many intervals a route that settles late is waited for.
+const LATE: u64 = 10;
+
 /// The inputs of one decision.
 pub(super) struct Round<'a> {
     pub now: Timestamp,
@@ -294,7 +297,10 @@ impl<'a> Round<'a> {
     pub fn measured_at(&self) -> Option<Timestamp> {
         let interval = self.plan.interval;
         let settled = self.seen.route.as_ref().and_then(|route| route.settled_since);
-        let late = settled.filter(|settled| self.since.is_some_and(|since| *settled > later(since, interval / 2)));
+        // Whoever edits the route all the time must not keep a bad revision from being judged.
+        let patient = self.tick < LATE;
+        let late =
+            settled.filter(|settled| patient && self.since.is_some_and(|since| *settled > later(since, interval / 2)));
         let measured = late.map(|settled| later(settled, interval)).filter(|time| *time > self.now);
         measured.or_else(|| (self.tick == 0).then(|| self.next_tick()))
     }

@@ -50,16 +50,19 @@ fn a_canary_whose_config_is_gone_does_not_advance() {
 fn a_split_that_came_late_is_measured_for_a_whole_interval() {
     let canary = Canary::test();
     let interval = plan(&canary).interval;
-    let since = |ago: std::time::Duration| {
+    let decision = |intervals: u32, ago: std::time::Duration| {
+        let mut status = analysed(&canary);
+        status.last_transition_time = Some(now() - interval * intervals);
         let mut seen = settled(20, 2);
         seen.route.as_mut().unwrap().settled_since = Some(now() - ago);
-        decide(now(), &plan(&canary), &analysed(&canary), &seen)
+        decide(now(), &plan(&canary), &status, &seen)
     };
-    let decision = since(interval / 10);
-    assert!(writes(&decision).is_empty() && decision.status.is_none(), "{decision:#?}");
-    assert_eq!(decision.wake, Some(now() + interval - interval / 10));
-    let decision = since(interval);
-    assert!(matches!(writes(&decision)[..], [Effect::Ask(_)]), "{decision:#?}");
+    let waits = decision(5, interval / 10);
+    assert!(writes(&waits).is_empty() && waits.status.is_none(), "{waits:#?}");
+    assert_eq!(waits.wake, Some(now() + interval - interval / 10));
+    for asks in [decision(5, interval), decision(10, interval / 10)] {
+        assert!(matches!(writes(&asks)[..], [Effect::Ask(_)]), "measured, or edited again and again: {asks:#?}");
+    }
 }
 
 #[test]

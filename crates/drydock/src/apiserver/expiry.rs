@@ -1,7 +1,7 @@
-//! Some objects do not stay: an hour after an Event was last written it is gone, as on a real cluster.
+//! Some objects do not stay: an Event that was last written an hour ago goes when the next one is written.
 //!
-//! Nobody is woken for that. Whoever writes such an object takes away those whose time has come, so that there are never
-//! more than those of one hour, however long a cluster lives.
+//! Nobody is woken for that, so an idle cluster keeps its last hour for longer than a real one would. There are never more
+//! than those of one hour, however long a cluster lives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
