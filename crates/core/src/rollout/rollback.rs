@@ -134,7 +134,7 @@ fn prospect(round: &Round<'_>, condition: &Condition) -> Prospect {
         (None, _) => Prospect::Lost,
         (Some(primary), _) => match primary.readiness {
             // Right after the restoration the Deployment still shows how the promotion failed.
-            Readiness::Failed { .. } if promoting && round.now < restored_by(round, condition) => Prospect::Good,
+            Readiness::Failed { .. } if restoring_until(round, condition).is_some() => Prospect::Good,
             // While some of its pods answer it is only what was restored that must be complete.
             Readiness::Failed { .. } if promoting || !primary.answers() => Prospect::Lost,
             _ => Prospect::Good,
@@ -142,9 +142,11 @@ fn prospect(round: &Round<'_>, condition: &Condition) -> Prospect {
     }
 }
 
-/// Until when a primary that is being restored is waited for, whatever its Deployment says.
-fn restored_by(round: &Round<'_>, condition: &Condition) -> Timestamp {
-    later(condition.last_transition_time.unwrap_or(round.now), round.plan.deadline)
+/// Until when a primary in which a promotion failed is waited for, whatever its Deployment says; `None` when that time is
+/// over.
+fn restoring_until(round: &Round<'_>, condition: &Condition) -> Option<Timestamp> {
+    let until = later(condition.last_transition_time.unwrap_or(round.now), round.plan.deadline);
+    (condition.reason == PROMOTION_FAILED && round.now < until).then_some(until)
 }
 
 /// Whether the primary runs the revision that failed in it.
@@ -188,18 +190,17 @@ fn withdraw(round: &Round<'_>, mut draft: Draft, condition: &Condition) -> Draft
         return fail(round, draft, condition);
     }
     round.wait_for_drain(&mut draft);
-    match round.seen.primary.as_ref().map(|primary| &primary.readiness) {
-        Some(Readiness::Ready) => {}
-        Some(Readiness::Failed { reason })
-            if condition.reason == PROMOTION_FAILED && round.now < restored_by(round, condition) =>
-        {
+    let primary = round.seen.primary.as_ref().map(|primary| &primary.readiness);
+    match (primary, restoring_until(round, condition)) {
+        (Some(Readiness::Ready), _) => {}
+        (Some(Readiness::Failed { reason }), Some(until)) => {
             round.waiting(&mut draft, "primary", round.primary_not_ready(reason));
-            draft.wake_at(restored_by(round, condition));
+            draft.wake_at(until);
         }
-        Some(readiness @ (Readiness::Waiting { reason, .. } | Readiness::Failed { reason })) => {
+        (Some(readiness @ (Readiness::Waiting { reason, .. } | Readiness::Failed { reason })), _) => {
             round.wait_for(&mut draft, "primary", readiness, round.primary_not_ready(reason));
         }
-        None => round.waiting(&mut draft, "primary", round.primary_missing()),
+        (None, _) => round.waiting(&mut draft, "primary", round.primary_missing()),
     }
     draft
 }
