@@ -18,12 +18,32 @@ use crate::Clock;
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
+/// How often a key is looked at without any time passing. A round takes no simulated time, so controllers that undo
+/// each other's work, because one of them waits for its watch to come back, would never let the clock go on.
+const AT_ONCE: u32 = 100;
+
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Key>,
     queued: BTreeSet<Key>,
     timers: BTreeMap<Key, Timestamp>,
     failures: BTreeMap<Key, u32>,
+    /// How often each key was looked at in the present instant.
+    rounds: BTreeMap<Key, u32>,
+    instant: Timestamp,
+}
+
+impl State {
+    /// Whether a key has had its share of this instant.
+    fn is_restless(&mut self, key: &Key, now: Timestamp) -> bool {
+        if self.instant != now {
+            self.instant = now;
+            self.rounds.clear();
+        }
+        let rounds = self.rounds.entry(key.clone()).or_default();
+        *rounds += 1;
+        *rounds > AT_ONCE
+    }
 }
 
 /// Keys that need a look. Clones share the queue.
@@ -75,9 +95,14 @@ impl Queue {
         loop {
             let due = {
                 let mut state = self.lock();
-                self.fire_timers(&mut state);
+                let now = self.clock.now();
+                fire_timers(&mut state, now);
                 if let Some(key) = state.waiting.pop_front() {
                     state.queued.remove(&key);
+                    if state.is_restless(&key, now) {
+                        state.timers.insert(key, now + FIRST_RETRY);
+                        continue;
+                    }
                     // The run that starts now decides anew when to look again.
                     state.timers.remove(&key);
                     return key;
@@ -93,19 +118,6 @@ impl Queue {
                     }
                 }
                 None => self.wake.notified().await,
-            }
-        }
-    }
-
-    fn fire_timers(&self, state: &mut State) {
-        let now = self.clock.now();
-        let mut due: Vec<_> =
-            state.timers.iter().filter(|(_, when)| **when <= now).map(|(key, when)| (*when, key.clone())).collect();
-        due.sort();
-        for (_, key) in due {
-            state.timers.remove(&key);
-            if state.queued.insert(key.clone()) {
-                state.waiting.push_back(key);
             }
         }
     }
@@ -129,6 +141,18 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fire_timers(state: &mut State, now: Timestamp) {
+    let mut due: Vec<_> =
+        state.timers.iter().filter(|(_, when)| **when <= now).map(|(key, when)| (*when, key.clone())).collect();
+    due.sort();
+    for (_, key) in due {
+        state.timers.remove(&key);
+        if state.queued.insert(key.clone()) {
+            state.waiting.push_back(key);
+        }
     }
 }
 
@@ -187,5 +211,27 @@ mod tests {
         let seen = recorded(3, &["a"]).await;
         let times: Vec<_> = seen.iter().map(|(at, _)| *at).take(4).collect();
         assert!(times[1] >= 50 && times[2] >= 150 && times[3] >= 350 && times[3] < 400, "{times:?}");
+    }
+
+    /// Wakes itself whenever it is looked at, as two controllers do that undo each other's work.
+    struct Restless(Queue);
+
+    impl Reconcile for Restless {
+        const NAME: &'static str = "restless";
+
+        async fn reconcile(&self, key: &Key) -> kube::Result<Option<Timestamp>> {
+            self.0.add(key.clone());
+            Ok(None)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_is_never_done_lets_time_go_on() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH, 1);
+        let queue = Queue::new(clock);
+        queue.add(Key::new("default", "a"));
+        let driver = tokio::spawn(queue.clone().drive(Restless(queue)));
+        clock.sleep(Duration::from_secs(1)).await;
+        driver.abort();
     }
 }

@@ -18,6 +18,8 @@ use super::story::{End, OLD, Story};
 
 /// For how many intervals nothing may be asked after the end.
 const SILENCE: u32 = 10;
+/// How long a watch that broke more than once may wait before it lists again.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The version of the rollout after the end.
 const PROOF: &str = "6.1.0";
 
@@ -228,7 +230,9 @@ impl Stage {
             }
             // A fault that is not over yet may still make itself heard.
             let over = |(mishap, struck): &(Mishap, Timestamp)| *struck + mishap.kind.lasts();
-            let over = self.plot.strikes().iter().map(over).max().unwrap_or_default();
+            let strikes = self.plot.strikes();
+            let over = strikes.iter().map(over).max().unwrap_or_default();
+            let over = if strikes.len() > 1 { over + LONGEST_RETRY } else { over };
             let quiet = (self.last_request() + INTERVAL).max(over);
             let now = self.now();
             if quiet <= now {

@@ -24,35 +24,49 @@ pub enum Entry {
 /// The story so far.
 #[derive(Clone)]
 pub struct Transcript {
-    lines: Arc<Mutex<Vec<(Timestamp, Entry)>>>,
+    told: Arc<Mutex<Told>>,
     start: Timestamp,
+}
+
+#[derive(Default)]
+struct Told {
+    lines: Vec<(Timestamp, Entry)>,
+    /// The last line of each subject. It outlives [`Transcript::clear`]: a write that changes nothing told here is no
+    /// line, whenever it comes.
+    last: Vec<Entry>,
+}
+
+impl Told {
+    fn add(&mut self, time: Timestamp, entry: Entry) {
+        match self.last.iter_mut().find(|last| same_subject(last, &entry)) {
+            Some(last) if *last == entry => return,
+            Some(last) => last.clone_from(&entry),
+            None if matches!(entry, Entry::Event { .. }) => {}
+            None => self.last.push(entry.clone()),
+        }
+        self.lines.push((time, entry));
+    }
 }
 
 impl Transcript {
     /// Records everything that is committed from now on.
     pub fn of(cluster: &Cluster) -> Self {
-        let lines: Arc<Mutex<Vec<(Timestamp, Entry)>>> = Arc::default();
-        let sink = lines.clone();
+        let told: Arc<Mutex<Told>> = Arc::default();
+        let sink = told.clone();
         cluster.api().on_commit(move |commit| {
             if let Some(entry) = entry(commit) {
-                let mut lines = sink.lock().unwrap();
-                let same = |line: &&(Timestamp, Entry)| same_subject(&line.1, &entry);
-                let repeated = !matches!(entry, Entry::Event { .. })
-                    && lines.iter().rev().find(same).is_some_and(|line| line.1 == entry);
-                if !repeated {
-                    lines.push((commit.time, entry));
-                }
+                sink.lock().unwrap().add(commit.time, entry);
             }
         });
-        Self { lines, start: cluster.clock().now() }
+        Self { told, start: cluster.clock().now() }
     }
 
     pub fn entries(&self) -> Vec<Entry> {
-        self.lines.lock().unwrap().iter().map(|(_, entry)| entry.clone()).collect()
+        self.told.lock().unwrap().lines.iter().map(|(_, entry)| entry.clone()).collect()
     }
 
     pub fn clear(&self) {
-        self.lines.lock().unwrap().clear();
+        self.told.lock().unwrap().lines.clear();
     }
 
     /// Event texts in the order they were told, `(combined from similar events)` taken off.
@@ -90,7 +104,7 @@ impl Transcript {
 
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (time, entry) in self.lines.lock().unwrap().iter() {
+        for (time, entry) in self.told.lock().unwrap().lines.iter() {
             writeln!(f, "+{:>8.2} {entry:?}", time.duration_since(self.start).as_secs_f64())?;
         }
         Ok(())
