@@ -16,13 +16,13 @@ use crate::object::{Patch, is_controlled_by};
 use crate::routers::Router;
 use crate::world::World;
 
-/// Label with the number of the term in which an object was last taken over. No annotation: those of a Deployment are copied
+/// Label with the name of the term in which an object was last taken over. No annotation: those of a Deployment are copied
 /// to all its ReplicaSets.
 pub const TERM: &str = "seaway.dev/term";
 
 /// The changes after which nothing that was decided in an earlier term can be written any more.
-pub fn begin(canary: &Canary, stored: &Value, router: &dyn Router, world: &dyn World, term: i64) -> Vec<Change> {
-    let note = BTreeMap::from([(TERM.to_owned(), term.to_string())]);
+pub fn begin(canary: &Canary, stored: &Value, router: &dyn Router, world: &dyn World, term: &str) -> Vec<Change> {
+    let note = BTreeMap::from([(TERM.to_owned(), term.to_owned())]);
     let mark = |kind, seen: &Value| {
         let mut patch = Patch::of(kind, seen);
         patch.merge("/metadata/labels", &note);

@@ -198,12 +198,16 @@ impl Elector {
     async fn attempt(&mut self) -> Attempt {
         let began = Moment::now(&*self.clock);
         let attempt = match self.requests.get(&self.object()).await {
-            Ok(None) => self.requests.create(&self.object(), &self.record(None, began.date)).await.map(Some),
+            Ok(None) => {
+                // Somebody deleted it; that does not stop the one who held it.
+                self.inherited |= self.seen.as_ref().is_some_and(|(lease, _)| self.is_anothers(lease));
+                self.requests.create(&self.object(), &self.record(None, began.date)).await.map(Some)
+            }
             Ok(Some(lease)) => {
                 if let Some(holder) = self.holder_in_the_way(&lease, began.elapsed) {
                     return Attempt::Taken(holder);
                 }
-                self.inherited |= !is_held_by(&lease, "") && !is_held_by(&lease, &self.config.identity);
+                self.inherited |= self.is_anothers(&lease);
                 self.requests.replace(&self.object(), &self.record(Some(&lease), began.date)).await.map(Some)
             }
             Err(error) => Err(error),
@@ -224,10 +228,16 @@ impl Elector {
         }
     }
 
-    /// The number of the term that begins with us, if the leader before may still have requests on their way.
-    pub(crate) fn term(&self) -> Option<i64> {
+    /// The name of the term that begins with us, if the leader before may still have requests on their way: the version of
+    /// the Lease, which no other term can have. (Its `leaseTransitions` begin anew when somebody deletes it.)
+    pub(crate) fn term(&self) -> Option<String> {
         let (lease, _) = self.seen.as_ref().filter(|_| self.inherited)?;
-        lease.pointer("/spec/leaseTransitions")?.as_i64()
+        Some(lease.pointer("/metadata/resourceVersion")?.as_str()?.to_owned())
+    }
+
+    /// Somebody else holds it.
+    fn is_anothers(&self, lease: &Value) -> bool {
+        !is_held_by(lease, "") && !is_held_by(lease, &self.config.identity)
     }
 
     /// Who holds `lease` and may not be pushed aside yet.

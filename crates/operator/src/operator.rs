@@ -200,7 +200,7 @@ impl Operator {
     }
 
     /// Starts rounds until `stop`, then waits for those in hand.
-    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, term: Option<i64>, stop: &CancellationToken) {
+    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, term: Option<String>, stop: &CancellationToken) {
         let (answers, mut answered) = unbounded_channel::<Answered>();
         let config = &self.config;
         let memories = Arc::new(Memories::default());

@@ -63,7 +63,7 @@ pub(crate) struct Reconciler {
     pub(crate) asker: Asker,
     pub(crate) telemetry: Arc<Telemetry>,
     /// The term of leadership, if it began while the leader before may have had requests on their way.
-    pub(crate) term: Option<i64>,
+    pub(crate) term: Option<String>,
     pub(crate) seed: u64,
 }
 
@@ -217,7 +217,7 @@ impl Reconciler {
         router: &dyn Router,
         memory: &Mutex<Memory>,
     ) -> Result<(), Trouble> {
-        let Some(term) = self.term.filter(|_| !lock(memory).in_term) else { return Ok(()) };
+        let Some(term) = self.term.as_ref().filter(|_| !lock(memory).in_term) else { return Ok(()) };
         let phase = canary.status_or_default().phase;
         if !phase.is_resting() && phase != Phase::Unset {
             for change in term::begin(canary, stored, router, hand.view, term) {

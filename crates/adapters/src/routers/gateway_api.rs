@@ -298,24 +298,46 @@ fn test_names(patch: &mut Patch<'_>, seen: &Value, rule: usize) {
 fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: Split) -> Value {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
     let merged = subject.backends.iter().zip(backend_refs(subject, split)).map(|(backend, want)| {
-        let same = refs.iter().find(|seen_ref| names(seen_ref, backend));
+        let same = refs.iter().find(|seen_ref| is_ours(subject, seen_ref, backend));
+        let same = same.or_else(|| refs.iter().find(|seen_ref| has_name_of(seen_ref, backend)));
         // The primary takes the place that the apex Service had in a released route.
         let before =
             |seen_ref: &&Value| backend.variant == Variant::Primary && release::is_apex(subject.canary, seen_ref);
         let mut whole = same.or_else(|| refs.iter().find(before)).cloned().unwrap_or_else(|| json!({}));
         object::extend(&mut whole, want);
+        if !is_at_home(subject.canary, &whole)
+            && let Some(fields) = whole.as_object_mut()
+        {
+            fields.shift_remove("namespace");
+        }
         whole
     });
     merged.collect()
 }
 
-fn names(backend_ref: &Value, backend: &Backend) -> bool {
+/// The backend is in the route's own namespace.
+fn is_at_home(canary: &Canary, backend_ref: &Value) -> bool {
+    [None, Some(canary.namespace())].contains(&backend_ref.get("namespace").and_then(Value::as_str))
+}
+
+/// The Service has the name of this backend of ours, in whatever namespace. Only in our own rule is one of another
+/// namespace ours too, moved there by somebody.
+fn has_name_of(backend_ref: &Value, backend: &Backend) -> bool {
     let kind = backend_ref.get("kind").and_then(Value::as_str).unwrap_or("Service");
     kind == "Service" && text(backend_ref, "/group").is_empty() && text(backend_ref, "/name") == backend.host
 }
 
+fn is_ours(subject: &Subject<'_>, backend_ref: &Value, backend: &Backend) -> bool {
+    has_name_of(backend_ref, backend) && is_at_home(subject.canary, backend_ref)
+}
+
+/// The backend has one of our names, in whatever namespace.
+fn is_namesake(subject: &Subject<'_>, backend_ref: &Value) -> bool {
+    subject.backends.iter().any(|backend| has_name_of(backend_ref, backend))
+}
+
 fn backend_of<'a>(subject: &'a Subject<'_>, backend_ref: &Value) -> Option<&'a Backend> {
-    subject.backends.iter().find(|backend| names(backend_ref, backend))
+    subject.backends.iter().find(|backend| is_ours(subject, backend_ref, backend))
 }
 
 fn weight_of(backend_ref: &Value) -> i64 {
@@ -327,7 +349,7 @@ fn weight_of(backend_ref: &Value) -> i64 {
 fn split_rules(subject: &Subject<'_>, seen: &Value) -> Vec<usize> {
     let splits = |rule: &Value| {
         let refs = list(rule, "/backendRefs");
-        subject.backends.iter().all(|backend| refs.iter().any(|seen_ref| names(seen_ref, backend)))
+        subject.backends.iter().all(|backend| refs.iter().any(|seen_ref| is_ours(subject, seen_ref, backend)))
     };
     list(seen, "/spec/rules").iter().enumerate().filter(|(_, rule)| splits(rule)).map(|(index, _)| index).collect()
 }
@@ -346,7 +368,7 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     };
     let names_a_backend = |index: &usize| {
         let backends = rules.get(*index).map_or(&[][..], |rule| list(rule, "/backendRefs"));
-        backends.iter().any(|seen_ref| backend_of(subject, seen_ref).is_some())
+        backends.iter().any(|seen_ref| is_namesake(subject, seen_ref))
     };
     let whole = splits.iter().copied().find(has_our_matches);
     let half = || (0..rules.len()).find(|index| has_our_matches(index) && names_a_backend(index));
@@ -369,9 +391,7 @@ fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
     refs.len() == subject.backends.len()
         && refs.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
-            names(seen_ref, backend)
-                && number(seen_ref, "/port") == Some(backend.port)
-                && [None, Some(subject.canary.namespace())].contains(&seen_ref.get("namespace").and_then(Value::as_str))
+            is_ours(subject, seen_ref, backend) && number(seen_ref, "/port") == Some(backend.port)
         })
 }
 

@@ -11,7 +11,7 @@ use seaway_api::Canary;
 use serde_json::{Value, json};
 
 use super::rule::Shape;
-use super::{Subject, backend_of, backend_ref, put_rule, test_names, weight_of};
+use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, put_rule, test_names, weight_of};
 use crate::object::{self, Patch, controller, list, number, owner_reference, text};
 use crate::term::TERM;
 
@@ -26,7 +26,7 @@ pub(super) fn names_apex(canary: &Canary, seen: &Value) -> bool {
 
 /// The backend is the apex Service.
 pub(super) fn is_apex(canary: &Canary, backend: &Value) -> bool {
-    text(backend, "/name") == canary.apex_name()
+    text(backend, "/name") == canary.apex_name() && is_at_home(canary, backend)
 }
 
 /// The rule leads to the apex Service and nowhere else.
@@ -51,16 +51,14 @@ pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &
     let mut ours = 0;
     for (index, rule) in list(seen, "/spec/rules").iter().enumerate() {
         let backends = list(rule, "/backendRefs");
+        let Some(first) = backends.iter().find(|backend| backend_of(subject, backend).is_some()) else { continue };
         let (own, others): (Vec<&Value>, Vec<&Value>) =
-            backends.iter().partition(|backend| backend_of(subject, backend).is_some());
-        if own.is_empty() {
-            continue;
-        }
+            backends.iter().partition(|backend| is_namesake(subject, backend));
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
-        let port = service.map(|service| service.port).or_else(|| number(own.first()?, "/port")).unwrap_or_default();
+        let port = service.map(|service| service.port).or_else(|| number(first, "/port")).unwrap_or_default();
         // What others put on the first of them stays.
-        let mut apex = own.first().copied().cloned().unwrap_or_else(|| json!({}));
+        let mut apex = first.clone();
         object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
         test_names(patch, seen, index);
         let all: Vec<&Value> = std::iter::once(&apex).chain(others).collect();

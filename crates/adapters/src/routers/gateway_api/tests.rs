@@ -119,6 +119,41 @@ fn a_rule_without_our_canary_is_mended_and_a_missing_one_is_added() {
 }
 
 #[test]
+fn a_backend_that_was_moved_to_another_namespace_comes_back() {
+    for moved in [&[0][..], &[1], &[0, 1]] {
+        let mut edited = document(SHARED);
+        for index in moved {
+            edited["spec"]["rules"][1]["backendRefs"][*index]["namespace"] = "elsewhere".into();
+        }
+        let objects: Objects = [edited.clone()].into_iter().collect();
+        let reading = read(&Canary::test(), &objects);
+        assert!(!route(&reading).shape_ok && route(&reading).split.is_none(), "{moved:?}");
+        let after = patched(&edited, &write(&Canary::test(), &objects, Split::canary(10)));
+        assert_eq!(after, document(SHARED), "{moved:?}");
+        let text = lead_to_apex(&edited)["spec"].to_string();
+        assert!(text.contains("\"podinfo\"") && !text.contains("elsewhere"), "{moved:?}: {text}");
+    }
+}
+
+#[test]
+fn services_of_another_namespace_are_not_ours() {
+    let mut shared = document(SHARED);
+    let theirs = json!({
+        "matches": [{ "path": { "type": "PathPrefix", "value": "/other" } }],
+        "backendRefs": [
+            { "name": "podinfo-primary", "namespace": "other", "port": 80, "weight": 50 },
+            { "name": "podinfo-canary", "namespace": "other", "port": 80, "weight": 50 },
+        ],
+    });
+    shared["spec"]["rules"].as_array_mut().unwrap().push(theirs.clone());
+    let objects: Objects = [shared.clone()].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, Some(Split::canary(10)));
+    let after = patched(&shared, &write(&Canary::test(), &objects, Split::canary(20)));
+    assert_eq!(after["spec"]["rules"][2], theirs);
+    assert_eq!(lead_to_apex(&shared)["spec"]["rules"][2], theirs);
+}
+
+#[test]
 fn a_copy_of_our_rule_follows_the_split() {
     let mut doubled = document(SHARED);
     let copy = doubled["spec"]["rules"][1].clone();
@@ -272,7 +307,8 @@ fn a_released_route_is_taken_back_as_it_was_before() {
 
 #[test]
 fn a_route_that_its_user_keeps_is_not_taken_back() {
-    let edits: [(&str, Edit); 4] = [
+    let edits: [(&str, Edit); 5] = [
+        ("another's", |route| route["spec"]["rules"][1]["backendRefs"][0]["namespace"] = "other".into()),
         ("unmarked", |route| route["metadata"]["annotations"].as_object_mut().unwrap().clear()),
         ("elsewhere", |route| route["spec"]["rules"][1]["backendRefs"][0]["name"] = "other".into()),
         ("shared", |route| {

@@ -35,6 +35,8 @@ pub enum Edit {
     Replicas,
     /// The weights of the route, half and half.
     Weights,
+    /// The primary's backend in the route, led to a Service of another namespace.
+    Namespace,
     /// Labels on everything of ours.
     Labels,
     /// A rule of their own in front of the route's.
@@ -139,6 +141,10 @@ impl Actor {
             Edit::Weights => {
                 let weight = |index: usize| json!({"op": "replace", "path": format!("/spec/rules/0/backendRefs/{index}/weight"), "value": 50});
                 other.edit(&route, &json!([weight(0), weight(1)])).await;
+            }
+            Edit::Namespace => {
+                let path = "/spec/rules/0/backendRefs/0/namespace";
+                other.edit(&route, &json!([{"op": "add", "path": path, "value": "elsewhere"}])).await;
             }
             Edit::Labels => {
                 let labels = json!({"metadata": {"labels": {format!("{FOREIGN}team"): "harbour"}}});

@@ -116,6 +116,7 @@ pub static KINDS: &[(&str, Kind)] = &[
     ("primary-unready", Kind::Pods(Harm::Unready("podinfo-primary"))),
     ("writer-replicas", Kind::Writer(Edit::Replicas)),
     ("writer-weights", Kind::Writer(Edit::Weights)),
+    ("writer-namespace", Kind::Writer(Edit::Namespace)),
     ("writer-labels", Kind::Writer(Edit::Labels)),
     ("writer-rule", Kind::Writer(Edit::Rule)),
     ("writer-selector", Kind::Writer(Edit::Selector)),
