@@ -17,7 +17,7 @@ use super::forks::{self, Outcome, Outcomes, Wanted};
 use super::ground::Terrain;
 use super::mishap::{KINDS, Kind, Mishap};
 use super::stage::{Fate, Run, play};
-use super::story::{Story, find};
+use super::story::{STORIES, Story, find};
 use crate::harness::alone;
 
 /// One row of the table.
@@ -46,6 +46,9 @@ static TOTAL: Mutex<(usize, Row)> = Mutex::new((0, Row { points: 0, pruned: 0, r
 /// One more rollout is told after every so manieth run, another point with every kind: it costs as much as the story.
 const PROOFS: usize = 3;
 
+/// So many runs all stories have together, or somebody lost some.
+const LEAST: usize = 8_000;
+
 /// Every so manieth run is told from its beginning as well.
 const TOLD_WHOLE: usize = 100;
 
@@ -66,6 +69,8 @@ pub fn story(name: &str) {
         total.0 += 1;
         total.1 += sum;
         tell(&line(&format!("all {} stories so far", total.0), total.1));
+        let whole = total.0 == STORIES.len() && every() == 1;
+        assert!(!whole || total.1.run >= LEAST, "only {} runs of all stories", total.1.run);
     }
     assert!(told.status.success() && sum.is_some(), "{name}: {}\n{words}", told.status);
 }
@@ -102,14 +107,19 @@ fn all_faults(story: &'static Story) {
     let mut failed = Vec::new();
     for (two, (wanted, reference)) in wanted.iter().zip(&crews).enumerate() {
         let terrain = Terrain { proves: false, ..terrain(two == 1) };
-        for (mishap, failures) in tell_all(story, wanted, &terrain, reference) {
+        for (mishap, Outcome { failures, struck, .. }) in tell_all(story, wanted, &terrain, reference) {
+            let row = table.iter_mut().find(|(kind, _)| *kind == mishap.kind).map(|(_, row)| row).unwrap();
+            if !struck {
+                (row.run, row.pruned) = (row.run - 1, row.pruned + 1);
+            }
+            if failures.is_empty() {
+                continue;
+            }
+            row.failed += 1;
             if failed.len() < TOLD {
                 tell(&format!("FAILED {}\n  {}\n", replay(story, &[mishap]), failures.join("\n  ")));
             }
             failed.push(mishap);
-            for (kind, row) in &mut table {
-                row.failed += usize::from(*kind == mishap.kind);
-            }
         }
     }
     let sum = report(story, &table, every, begun.elapsed());
@@ -117,29 +127,23 @@ fn all_faults(story: &'static Story) {
     assert!(failed.is_empty(), "{} of {} runs of {} failed: {}", sum.failed, sum.run, story.name, list(&failed));
 }
 
-/// Tells a story once for all the faults that are wanted, and answers which of them went wrong.
-fn tell_all(story: &'static Story, wanted: &Wanted, terrain: &Terrain, reference: &Run) -> Vec<(Mishap, Vec<String>)> {
+/// Tells a story once for all the faults that are wanted, and answers how each of them ended.
+fn tell_all(story: &'static Story, wanted: &Wanted, terrain: &Terrain, reference: &Run) -> Vec<(Mishap, Outcome)> {
     let outcomes = Outcomes::default();
     let run = perform(story, &Fate::Forks(wanted, &outcomes), terrain, Some(reference));
     assert!(run.failures.is_empty(), "{} without faults: {:#?}", story.name, run.failures);
-    let outcomes = std::mem::take(&mut *outcomes.lock().unwrap());
+    let mut outcomes = std::mem::take(&mut *outcomes.lock().unwrap());
     let all: usize = wanted.values().map(Vec::len).sum();
     assert_eq!(outcomes.len(), all, "{}: points that were never reached", story.name);
-    let mut wrong = Vec::new();
-    for (number, (mishap, Outcome { mut failures, print })) in outcomes.into_iter().enumerate() {
-        if number.is_multiple_of(TOLD_WHOLE) {
-            let proves = wanted[&mishap.at].iter().any(|(kind, proves)| *kind == mishap.kind && *proves);
-            let terrain = Terrain { proves, ..*terrain };
-            let whole = perform(story, &Fate::Mishaps(&[mishap]), &terrain, Some(reference));
-            if forks::print(&whole) != print {
-                failures.push(format!("told from the beginning it goes another way: {:?}", whole.failures));
-            }
-        }
-        if !failures.is_empty() {
-            wrong.push((mishap, failures));
+    for (mishap, outcome) in outcomes.iter_mut().step_by(TOLD_WHOLE) {
+        let proves = wanted[&mishap.at].iter().any(|(kind, proves)| *kind == mishap.kind && *proves);
+        let terrain = Terrain { proves, ..*terrain };
+        let whole = perform(story, &Fate::Mishaps(&[*mishap]), &terrain, Some(reference));
+        if forks::print(&whole) != outcome.print {
+            outcome.failures.push(format!("told from the beginning it goes another way: {:?}", whole.failures));
         }
     }
-    wrong
+    outcomes
 }
 
 /// Plays a story on a runtime of its own. A panic is a failure like any other.
@@ -181,7 +185,7 @@ fn points(alone: &Run, together: &Run) -> Vec<(Kind, Vec<(Point, bool)>)> {
         }
         (kind, points)
     };
-    KINDS.iter().map(|(_, kind)| of(*kind)).filter(|(_, points)| !points.is_empty()).collect()
+    KINDS.iter().map(|(_, kind)| of(*kind)).collect()
 }
 
 /// Which part of the points runs.

@@ -28,6 +28,8 @@ pub type Wanted = BTreeMap<Point, Vec<(Kind, bool)>>;
 pub struct Outcome {
     /// What went wrong.
     pub failures: Vec<String>,
+    /// Whether the fault could do anything at its point.
+    pub struck: bool,
     /// Two runs that asked and saw the same have the same print.
     pub print: u64,
 }
@@ -73,7 +75,11 @@ fn follow() -> Option<Outcome> {
             let mut report = Vec::new();
             reader.read_to_end(&mut report).unwrap();
             waitpid(child).unwrap();
-            let silent = |error| Outcome { failures: vec![format!("the run died without a word: {error}")], print: 0 };
+            let silent = |error| Outcome {
+                failures: vec![format!("the run died without a word: {error}")],
+                struck: true,
+                print: 0,
+            };
             Some(serde_json::from_slice(&report).unwrap_or_else(silent))
         }
     }
@@ -82,7 +88,7 @@ fn follow() -> Option<Outcome> {
 /// Ends a child with its report; to anybody else nothing happens.
 pub fn report(run: &Run) {
     let Some(mut writer) = REPORT.lock().unwrap().take() else { return };
-    let outcome = Outcome { failures: run.failures.clone(), print: print(run) };
+    let outcome = Outcome { failures: run.failures.clone(), struck: run.struck > 0, print: print(run) };
     writer.write_all(&serde_json::to_vec(&outcome).unwrap()).unwrap();
     drop(writer);
     // At once: everything else in this memory, unwritten output included, is a copy of the parent's.

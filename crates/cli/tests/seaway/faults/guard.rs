@@ -78,18 +78,18 @@ pub fn changed(path: &str, before: &Value, after: &Value, paths: &mut Vec<String
     }
 }
 
-/// I10: a write that names neither the version nor the uid of what it changes. Creations cannot, Events and Leases are
-/// not effects (a Lease is replaced by its version all the same).
+/// I10: a write that does not say which object it changes and in which state that was when it was decided. Creations
+/// cannot, and Events are no effects. A deletion means the object, in whatever state.
 pub fn careless(call: &Call) -> Option<String> {
     if !call.is_write() || call.verb == "create" || call.resource == "events" {
         return None;
     }
     let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
     let guarded = match &body {
-        Value::Array(operations) => operations.iter().any(|operation| {
-            let path = operation["path"].as_str().unwrap_or_default();
-            operation["op"] == "test" && matches!(path, "/metadata/uid" | "/metadata/resourceVersion")
-        }),
+        Value::Array(operations) => {
+            let tests = |field: &str| operations.iter().any(|one| one["op"] == "test" && one["path"] == field);
+            tests("/metadata/uid") && (tests("/metadata/resourceVersion") || tests("/metadata/generation"))
+        }
         body if call.verb == "delete" => body.pointer("/preconditions/uid").is_some(),
         body => body.pointer("/metadata/resourceVersion").is_some(),
     };

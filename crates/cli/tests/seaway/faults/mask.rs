@@ -19,7 +19,7 @@ const LEFT_OUT: &[(&str, &str, &str)] = &[
 ];
 
 /// Fields that are not compared: resource (`*`: all), path (`*`: every element or key), and why.
-const MASK: &[(&str, &str, &str)] = &[
+const MASK: &[Trace] = &[
     ("*", "/metadata/uid", "drawn by the server for every object"),
     ("*", "/metadata/resourceVersion", "counts all writes of the cluster"),
     ("*", "/metadata/generation", "counts the writes on the way; the oracle of noise bounds them"),
@@ -57,7 +57,7 @@ const MASK: &[(&str, &str, &str)] = &[
 ];
 
 /// Fields that are not compared where one leader may follow another: the label of its term, and who wrote that.
-const TAKEOVER: &[(&str, &str, &str)] = &[
+const TAKEOVER: &[Trace] = &[
     ("canaries", "/metadata/labels", "the term; it has no other labels"),
     ("deployments", "/metadata/labels/seaway.dev~1term", "the term"),
     ("httproutes", "/metadata/labels", "the term; it has no other labels"),
@@ -65,6 +65,19 @@ const TAKEOVER: &[(&str, &str, &str)] = &[
     ("deployments", "/metadata/managedFields", "who wrote the term"),
     ("httproutes", "/metadata/managedFields", "who wrote the term"),
 ];
+
+/// A field that a fault leaves another value in: resource, path, and why.
+pub type Trace = (&'static str, &'static str, &'static str);
+
+/// A world without these traces too.
+pub fn masked(world: &World, traces: &[Trace]) -> World {
+    let mut world = world.clone();
+    for (key, objects) in &mut world {
+        let resource = key.split(' ').next().unwrap_or_default();
+        objects.iter_mut().for_each(|object| mask(object, resource, traces));
+    }
+    world
+}
 
 /// All objects at the end, masked.
 pub type World = BTreeMap<String, Vec<Value>>;
@@ -78,11 +91,9 @@ pub fn world(book: &Book, two: bool) -> World {
             continue;
         }
         let (name, mut object) = (family(object, place), Value::clone(object));
-        for (kind, path, _) in MASK.iter().chain(TAKEOVER.iter().filter(|_| two)) {
-            if *kind == "*" || kind == resource {
-                let segments: Vec<String> = path.split('/').skip(1).map(|segment| segment.replace("~1", "/")).collect();
-                remove(&mut object, &segments);
-            }
+        mask(&mut object, resource, MASK);
+        if two {
+            mask(&mut object, resource, TAKEOVER);
         }
         world.entry(format!("{resource} {namespace}/{name}")).or_default().push(object);
     }
@@ -95,6 +106,15 @@ pub fn world(book: &Book, two: bool) -> World {
 /// Whether an object is not compared.
 pub fn is_left_out(resource: &str, name: &str) -> bool {
     LEFT_OUT.iter().any(|(left_out, end, _)| *left_out == resource && name.ends_with(end))
+}
+
+fn mask(object: &mut Value, resource: &str, fields: &[Trace]) {
+    for (kind, path, _) in fields {
+        if *kind == "*" || *kind == resource {
+            let segments: Vec<String> = path.split('/').skip(1).map(|segment| segment.replace("~1", "/")).collect();
+            remove(object, &segments);
+        }
+    }
 }
 
 fn remove(value: &mut Value, path: &[String]) {
@@ -112,6 +132,9 @@ fn remove(value: &mut Value, path: &[String]) {
             if let Some(value) = fields.get_mut(first) {
                 remove(value, rest);
             }
+        }
+        Value::Array(items) if rest.is_empty() && first.parse().is_ok_and(|index: usize| index < items.len()) => {
+            items.remove(first.parse().unwrap_or_default());
         }
         Value::Array(items) if first == "*" => items.iter_mut().for_each(|value| remove(value, rest)),
         _ => {}

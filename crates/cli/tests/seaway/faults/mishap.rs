@@ -13,6 +13,7 @@ use seaway_drydock::fault::{Call, Fault, LAG, LOSS_NOTICED, Point, WatchEvent};
 use super::actors::{Deed, Edit, Harm};
 use super::crew::{LEASE, RESTART};
 use super::ground::INTERVAL;
+use super::mask::Trace;
 use super::outside::{Mood, Server};
 use super::story::{End, OLD, Story};
 
@@ -191,10 +192,11 @@ impl Kind {
 
     /// For how long users may meet errors that no operator can prevent: while pods come back, while the operator has not
     /// yet heard of an edit, and for good once a Canary without `revertOnDeletion` was deleted.
-    pub fn hurts_users(self) -> Duration {
+    pub fn hurts_users(self, story: &Story) -> Duration {
         match self {
             Self::Pods(_) => self.lasts() + INTERVAL * 3,
             Self::Writer(_) => SHORT,
+            Self::Person(Deed::Delete | Deed::Recreate) if story.reverts() => Duration::ZERO,
             Self::Api(Fault::Recreated) | Self::Person(Deed::Delete | Deed::Recreate) => FOR_GOOD,
             _ => Duration::ZERO,
         }
@@ -229,10 +231,34 @@ impl Kind {
             Self::Outside(Server::Metrics, Mood::Flatter) if story.name == "failed_analysis" => {
                 Outlook::OneOf(vec![end, End::Promoted("6.0.1-err70")])
             }
-            Self::Outside(..) => Outlook::OneOf(vec![end]),
-            Self::Pods(_) | Self::Writer(_) => or_failed(),
+            Self::Outside(..) | Self::Writer(_) => Outlook::OneOf(vec![end]),
+            Self::Pods(_) => or_failed(),
             Self::Person(deed) => deed.outlook(story),
         }
+    }
+
+    /// What it leaves behind in the objects of a story that ends as without it; nothing, if that is all over the place.
+    pub fn traces(self) -> Option<&'static [Trace]> {
+        const EDITOR: Trace = ("*", "/metadata/managedFields", "the editor's name");
+        Some(match self {
+            // Two replicas are two pods, with all that follows.
+            Self::Writer(Edit::Replicas) => return None,
+            Self::Outside(..) => &[("canaries", "/status/failedChecks", "the check that failed")],
+            Self::Writer(Edit::Weights | Edit::Namespace | Edit::Selector) => &[EDITOR],
+            Self::Writer(Edit::Labels) => &[
+                EDITOR,
+                ("*", "/metadata/labels/example.com~1team", "the edit, which stays"),
+                ("httproutes", "/metadata/labels", "the edit, which stays; it has no other labels"),
+            ],
+            Self::Writer(Edit::Rule) => &[
+                EDITOR,
+                ("httproutes", "/spec/rules/1", "the edit, which stays"),
+                ("httproutes", "/status/parents/*/conditions/1", "the rule leads to no Service"),
+            ],
+            Self::Person(Deed::Interval) => &[EDITOR, ("canaries", "/spec/analysis/interval", "the edit, which stays")],
+            Self::Person(Deed::Suspend) => &[EDITOR, ("canaries", "/spec/suspend", "the edit, which stays")],
+            _ => &[],
+        })
     }
 
     /// The clock error of a [`Kind::ClockSet`].

@@ -1,7 +1,7 @@
 //! When a story is over, and whether its end is the right one.
 
 use super::board::{Births, Book, text};
-use super::mask::differences;
+use super::mask::{Trace, differences, masked};
 use super::mishap::{Kind, Mishap, Outlook};
 use super::stage::Run;
 use super::story::{End, Story};
@@ -69,13 +69,22 @@ pub fn situation(book: &Book) -> String {
 /// What a run that should be like another is not.
 pub fn compare(reference: &Run, run: &Run, mishaps: &[Mishap], story: &Story) -> Vec<String> {
     let mut failures = Vec::new();
-    let same = |mishap: &Mishap| mishap.kind.outlook(story) == Outlook::Same;
-    if !run.failures.is_empty() || !mishaps.iter().all(same) {
+    if !run.failures.is_empty() {
         return failures;
     }
-    let differences = differences(&reference.world, &run.world);
-    if !differences.is_empty() {
-        failures.push(format!("another end: {}", differences.join("; ")));
+    // Who can only end in one way has to leave the same objects behind, its own traces aside.
+    let only = Outlook::OneOf(vec![story.end]);
+    let ends_so = |mishap: &Mishap| [&Outlook::Same, &only].contains(&&mishap.kind.outlook(story));
+    let traces: Option<Vec<&[Trace]>> = mishaps.iter().map(|mishap| mishap.kind.traces()).collect();
+    if let Some(traces) = traces.filter(|_| mishaps.iter().all(ends_so)) {
+        let traces = traces.concat();
+        let differences = differences(&masked(&reference.world, &traces), &masked(&run.world, &traces));
+        if !differences.is_empty() {
+            failures.push(format!("another end: {}", differences.join("; ")));
+        }
+    }
+    if !mishaps.iter().all(|mishap| mishap.kind.outlook(story) == Outlook::Same) {
+        return failures;
     }
     // What a leader that stood still stores late is stored twice, and goes twice.
     let paused = mishaps.iter().any(|mishap| mishap.kind == Kind::LeaderPaused);

@@ -114,8 +114,13 @@ pub async fn play(story: &'static Story, fate: &Fate<'_>, terrain: &Terrain, ref
     let (mishaps, strikes) = (plot.mishaps(), plot.strikes());
     stage.verdicts(&strikes, &mut run);
     run.struck = strikes.len();
-    if run.struck < mishaps.len() && mishaps.len() == 1 {
-        run.failures.push("the fault never struck".to_owned());
+    if let [mishap] = mishaps.as_slice() {
+        if strikes.is_empty() {
+            run.failures.push("the fault's point was never reached".to_owned());
+        } else if matches!(mishap.kind, Kind::Api(_)) {
+            // At some points there is nothing that it could do: no older version to answer with, nothing to re-create.
+            run.struck = stage.ground.crew.leader.faults.struck().len();
+        }
     }
     // Several faults, or another terrain, are not held to one particular end.
     if let Some(reference) = reference.filter(|_| mishaps.len() == 1) {
@@ -133,7 +138,7 @@ pub async fn play(story: &'static Story, fate: &Fate<'_>, terrain: &Terrain, ref
 }
 
 /// Whether a moment lies in the time that a mishap is given for something.
-fn within(strikes: &[(Mishap, Timestamp)], time: Timestamp, more: Duration, length: fn(Kind) -> Duration) -> bool {
+fn within(strikes: &[(Mishap, Timestamp)], time: Timestamp, more: Duration, length: impl Fn(Kind) -> Duration) -> bool {
     strikes.iter().any(|(mishap, struck)| {
         let length = length(mishap.kind);
         !length.is_zero() && time >= *struck && time <= *struck + length + more
@@ -322,7 +327,8 @@ impl Stage {
         }
         run.asked = self.ground.crowd.asked();
         let ours = self.ground.crowd.bad().into_iter();
-        let ours: Vec<_> = ours.filter(|(time, _)| !within(strikes, *time, others, Kind::hurts_users)).collect();
+        let hurts = |kind: Kind| kind.hurts_users(self.story);
+        let ours: Vec<_> = ours.filter(|(time, _)| !within(strikes, *time, others, hurts)).collect();
         if let Some((time, first)) = ours.first() {
             let begin = self.ground.board.read().seconds(*time);
             run.failures.push(format!("{} bad answers, the first at {begin:.1} s: {first}", ours.len()));

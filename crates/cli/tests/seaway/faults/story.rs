@@ -212,6 +212,11 @@ impl Story {
         })
     }
 
+    /// Whether a deletion gives everything back first.
+    pub fn reverts(&self) -> bool {
+        self.object()["spec"]["revertOnDeletion"] == true
+    }
+
     /// Whether the adoption is part of the story, not of its prelude.
     pub fn adopts(&self) -> bool {
         matches!(self.steps.first(), Some(Step::Adopt))
