@@ -336,6 +336,11 @@ fn is_namesake(subject: &Subject<'_>, backend_ref: &Value) -> bool {
     subject.backends.iter().any(|backend| has_name_of(backend_ref, backend))
 }
 
+/// The backend is the apex Service by name, in another namespace.
+fn is_apex_abroad(subject: &Subject<'_>, backend_ref: &Value) -> bool {
+    text(backend_ref, "/name") == subject.canary.apex_name() && !is_at_home(subject.canary, backend_ref)
+}
+
 fn backend_of<'a>(subject: &'a Subject<'_>, backend_ref: &Value) -> Option<&'a Backend> {
     subject.backends.iter().find(|backend| is_ours(subject, backend_ref, backend))
 }
@@ -368,12 +373,15 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     };
     let names_a_backend = |index: &usize| {
         let backends = rules.get(*index).map_or(&[][..], |rule| list(rule, "/backendRefs"));
-        backends.iter().any(|seen_ref| is_namesake(subject, seen_ref))
+        backends.iter().any(|seen_ref| is_namesake(subject, seen_ref) || is_apex_abroad(subject, seen_ref))
     };
     let whole = splits.iter().copied().find(has_our_matches);
     let half = || (0..rules.len()).find(|index| has_our_matches(index) && names_a_backend(index));
     let leads_nowhere = |index: &usize| {
-        rules.get(*index).is_some_and(|rule| list(rule, "/backendRefs").is_empty() && list(rule, "/filters").is_empty())
+        rules.get(*index).is_some_and(|rule| {
+            let redirects = list(rule, "/filters").iter().any(|filter| text(filter, "/type") == "RequestRedirect");
+            list(rule, "/backendRefs").is_empty() && !redirects
+        })
     };
     let empty = || (0..rules.len()).find(|index| has_our_matches(index) && leads_nowhere(index));
     let to_apex: Vec<usize> = (0..rules.len())

@@ -268,7 +268,8 @@ fn a_route_on_its_way_to_the_apex_is_repaired() {
     };
     assert!(!leads(&document(SHARED)) && leads(&led));
     // Whatever somebody does to it, one patch brings it back.
-    let edits: [(&str, Edit); 4] = [
+    let edits: [(&str, Edit); 5] = [
+        ("moved", |route| route["spec"]["rules"][1]["backendRefs"][0]["namespace"] = "elsewhere".into()),
         ("backend", |route| route["spec"]["rules"][1]["backendRefs"][0]["name"] = "podinfo-primary".into()),
         ("shared", |route| {
             let theirs =
@@ -285,6 +286,7 @@ fn a_route_on_its_way_to_the_apex_is_repaired() {
         let after = lead_to_apex(&edited);
         assert!(leads(&after), "{name}: {after:#}");
         let text = after["spec"].to_string();
+        assert_eq!(after["spec"]["rules"].as_array().unwrap().len(), if name == "no rules" { 1 } else { 2 }, "{name}");
         assert!(!text.contains("podinfo-primary") && !text.contains("podinfo-canary"), "{name}: {text}");
         assert_eq!(name == "shared", text.contains("other\""), "others keep their share: {text}");
     }

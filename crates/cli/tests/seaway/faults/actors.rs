@@ -142,7 +142,8 @@ impl Actor {
                 let weight = |index: usize| json!({"op": "replace", "path": format!("/spec/rules/0/backendRefs/{index}/weight"), "value": 50});
                 other.edit(&route, &json!([weight(0), weight(1)])).await;
             }
-            Edit::Namespace => {
+            // What was given back is its user's: what they do to it then is what they want.
+            Edit::Namespace if self.board.read().route_is_held() => {
                 let path = "/spec/rules/0/backendRefs/0/namespace";
                 other.edit(&route, &json!([{"op": "add", "path": path, "value": "elsewhere"}])).await;
             }
@@ -161,12 +162,11 @@ impl Actor {
                 });
                 other.edit(&route, &json!([{"op": "add", "path": "/spec/rules/-", "value": rule}])).await;
             }
-            // A Service that was given back is its user's: what they do to it then is what they want.
             Edit::Selector if self.board.read().apex_is_held() => {
                 let selector = json!({"spec": {"selector": {"app": "podinfo-canary"}}});
                 other.merge(&format!("{SERVICES}/podinfo"), &selector).await;
             }
-            Edit::Selector => {}
+            Edit::Namespace | Edit::Selector => {}
         }
     }
 

@@ -185,6 +185,12 @@ impl Book {
         })
     }
 
+    /// Whether the operator still looks after the route.
+    pub fn route_is_held(&self) -> bool {
+        self.get("httproutes", "test", "podinfo")
+            .is_some_and(|route| route.pointer("/metadata/ownerReferences").is_some())
+    }
+
     /// The weight its status shows.
     pub fn weight(&self) -> i64 {
         self.canary().and_then(|canary| canary.pointer("/status/canaryWeight")?.as_i64()).unwrap_or_default()
