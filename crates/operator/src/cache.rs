@@ -5,16 +5,17 @@
 //! already known is ignored, so a round never decides on a world that is older than its own last write.
 //!
 //! A canary is woken by exactly what its last round read: reading through a [`View`] also registers the interest,
-//! under the same lock, so no change can slip between the two. Objects are kept as compact JSON text without
-//! `managedFields`; of ConfigMaps and Secrets only name, type and checksum stay.
+//! under the same lock, so no change can slip between the two. Objects are kept [packed](Packed), without `managedFields`,
+//! and the ones last used also as they are read; of ConfigMaps and Secrets only name, type and checksum stay.
 //!
 //! The cache never asks the API server and does not know what any object means.
 
 mod interests;
 mod owned;
+mod packed;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
@@ -29,6 +30,7 @@ pub(crate) use view::View;
 
 use self::interests::{Interests, Subject};
 use self::owned::Owned;
+use self::packed::{Packed, Samples};
 use crate::key::CanaryKey;
 use crate::telemetry::Census;
 
@@ -57,7 +59,12 @@ struct State {
     /// Canaries by namespace and target: two on one target must know of each other.
     rivals: BTreeMap<(String, String), BTreeSet<CanaryKey>>,
     owned: Owned,
+    /// Which objects are kept as they are read, the oldest first.
+    open: VecDeque<(ObjectRef, Version)>,
 }
+
+/// How many objects are kept as they are read. A rollout reads about a dozen, over and over.
+const OPEN: usize = 2048;
 
 /// All objects of one kind.
 #[derive(Default)]
@@ -70,6 +77,7 @@ struct Shelf {
     watched: Version,
     /// Objects we deleted ourselves whose deletion the watch has not shown yet, by uid.
     deleted: BTreeSet<String>,
+    samples: Samples,
 }
 
 /// How an object came to be known.
@@ -96,7 +104,28 @@ pub(crate) enum Presence {
 
 struct Entry {
     version: Version,
-    text: Arc<[u8]>,
+    packed: Arc<Packed>,
+    open: Option<Arc<Value>>,
+}
+
+impl Entry {
+    fn read(&self) -> Option<Arc<Value>> {
+        self.open.clone().or_else(|| self.packed.open().map(Arc::new))
+    }
+}
+
+/// Which object something is about, and in which state.
+struct Head {
+    object: ObjectRef,
+    version: Version,
+    uid: String,
+}
+
+impl Head {
+    fn of(kind: Kind, object: &Value) -> Self {
+        let uid = text(object, "/metadata/uid").to_owned();
+        Self { object: reference(kind, object), version: Version::of(object), uid }
+    }
 }
 
 /// A resourceVersion. The server promises that they can be compared as whole numbers.
@@ -179,8 +208,8 @@ impl Cache {
 
     /// The API server answered a write of `writer` with an object of which `projection` is kept; everyone else who reads
     /// it is woken.
-    pub(crate) fn written(&self, kind: Kind, projection: Value, writer: &CanaryKey) {
-        self.keep(kind, projection, &Source::Write(writer), |_, projection| projection);
+    pub(crate) fn written(&self, kind: Kind, projection: Arc<Value>, writer: &CanaryKey) {
+        self.keep(Head::of(kind, &projection), &Source::Write(writer), || projection);
     }
 
     /// The watch shows that `object` (its last state) is deleted.
@@ -190,7 +219,7 @@ impl Cache {
         let shelf = state.shelf(kind);
         shelf.deleted.remove(text(object, "/metadata/uid"));
         shelf.watched = shelf.watched.max(Version::of(object));
-        let known = shelf.objects.get(&(reference.namespace.clone(), reference.name.clone()));
+        let known = shelf.objects.get(&name_of(&reference));
         // An object of the same name that was made later stays.
         if known
             .is_some_and(|known| known.version == Version::of(object) || known.version.yields_to(Version::of(object)))
@@ -205,7 +234,7 @@ impl Cache {
             return self.store(object.kind, answer, &Source::Read);
         }
         let mut state = self.lock();
-        let known = state.shelf(object.kind).objects.get(&(object.namespace.clone(), object.name.clone()));
+        let known = state.shelf(object.kind).objects.get(&name_of(object));
         if known.is_some_and(|known| doubted.is_some_and(|doubted| known.version == Version::of(doubted))) {
             self.discard(&mut state, object, None);
         }
@@ -248,7 +277,7 @@ impl Cache {
     }
 
     /// The canaries of `target` in the namespace of `key`, by name; none if that is `key` alone.
-    pub(crate) fn rivals(&self, key: &CanaryKey, target: &str) -> Vec<Value> {
+    pub(crate) fn rivals(&self, key: &CanaryKey, target: &str) -> Vec<Arc<Value>> {
         let state = self.lock();
         let keys = state.rivals.get(&(key.namespace.clone(), target.to_owned()));
         let keys = keys.filter(|keys| keys.iter().any(|other| other != key));
@@ -274,6 +303,7 @@ impl Cache {
         vec![
             ("objects", state.shelves.values().map(|shelf| shelf.objects.len()).sum()),
             ("deletions", state.shelves.values().map(|shelf| shelf.deleted.len()).sum()),
+            ("open", state.open.len()),
             ("interests", state.interests.len()),
             ("targets", state.rivals.len()),
             ("owners", state.owned.len()),
@@ -288,35 +318,42 @@ impl Cache {
     }
 
     fn store(&self, kind: Kind, object: Value, source: &Source<'_>) {
-        self.keep(kind, object, source, project);
+        let head = Head::of(kind, &object);
+        self.keep(head, source, move || Arc::new(project(kind, object)));
     }
 
-    fn keep(&self, kind: Kind, object: Value, source: &Source<'_>, project: fn(Kind, Value) -> Value) {
-        let reference = reference(kind, &object);
-        let version = Version::of(&object);
-        let uid = text(&object, "/metadata/uid").to_owned();
-        let name = (reference.namespace.clone(), reference.name.clone());
-        // Most events show what our own write has made, and that is known already.
-        if !self.lock().shelf(kind).is_news(&name, version, &uid, source) {
-            return;
-        }
-        let projection = project(kind, object);
-        let Ok(encoded) = serde_json::to_vec(&projection) else { return };
+    fn keep(&self, head: Head, source: &Source<'_>, projection: impl FnOnce() -> Arc<Value>) {
+        let kind = head.object.kind;
+        let mut samples = {
+            let mut state = self.lock();
+            let shelf = state.shelf(kind);
+            // Most events show what our own write has made, and that is known already.
+            if !shelf.is_news(&head, source) {
+                return;
+            }
+            shelf.samples.clone()
+        };
+        let projection = projection();
+        let Some(packed) = Packed::of(&projection, &mut samples) else { return };
         let mut state = self.lock();
         // Somebody may have been faster.
-        if !state.shelf(kind).is_news(&name, version, &uid, source) {
+        if !state.shelf(kind).is_news(&head, source) {
             return;
         }
-        let before = if kind == CANARY { state.read(&reference) } else { None };
+        let Head { object, version, .. } = head;
+        let before = if kind == CANARY { state.read(&object) } else { None };
         if let Some(before) = before {
             state.forget_rival(&before);
             // A changed target frees the canaries of the old one.
             self.wake_rivals(&state, &before);
         }
-        let entry = Entry { version, text: encoded.into() };
-        let is_new = state.shelf(kind).objects.insert(name, entry).is_none();
+        let entry = Entry { version, packed: Arc::new(packed), open: None };
+        let shelf = state.shelf(kind);
+        shelf.samples.take_longer(samples);
+        let is_new = shelf.objects.insert(name_of(&object), entry).is_none();
+        state.opened(&object, version, &projection);
         if is_new && kind == CANARY {
-            *state.counts.entry(reference.namespace.clone()).or_default() += 1;
+            *state.counts.entry(object.namespace.clone()).or_default() += 1;
         }
         state.owned.insert(kind, &projection);
         if kind == CANARY {
@@ -327,7 +364,7 @@ impl Cache {
             Source::Write(writer) => Some(*writer),
             Source::Watch | Source::Read => None,
         };
-        self.wake(&state, &reference, writer);
+        self.wake(&state, &object, writer);
     }
 
     fn discard(&self, state: &mut State, object: &ObjectRef, writer: Option<&CanaryKey>) {
@@ -342,7 +379,7 @@ impl Cache {
         {
             state.owned.remove(object.kind, &last);
         }
-        let removed = state.shelf(object.kind).objects.remove(&(object.namespace.clone(), object.name.clone()));
+        let removed = state.shelf(object.kind).objects.remove(&name_of(object));
         if removed.is_some() && object.kind == CANARY {
             state.discount(&object.namespace);
         }
@@ -383,19 +420,18 @@ impl Wakes {
 }
 
 impl Shelf {
-    /// Whether something is learned from an object of this name, version and uid.
-    fn is_news(&mut self, name: &(String, String), version: Version, uid: &str, source: &Source<'_>) -> bool {
-        if let Some(listing) = &mut self.listing
-            && !listing.contains(name)
-        {
-            listing.insert(name.clone());
-        }
-        let stale = match self.objects.get(name) {
+    /// Whether something is learned from an object with this head.
+    fn is_news(&mut self, head: &Head, source: &Source<'_>) -> bool {
+        let (name, version) = (name_of(&head.object), head.version);
+        let stale = match self.objects.get(&name) {
             Some(known) => !known.version.yields_to(version),
             // An answer that comes after the watch has passed its version, and the object is not there: it was deleted.
             None => !matches!(source, Source::Watch) && version.0.is_some() && version <= self.watched,
         };
-        !stale && !self.deleted.contains(uid)
+        if let Some(listing) = &mut self.listing {
+            listing.insert(name);
+        }
+        !stale && !self.deleted.contains(&head.uid)
     }
 }
 
@@ -404,14 +440,32 @@ impl State {
         self.shelves.entry(kind).or_default()
     }
 
-    fn read(&self, object: &ObjectRef) -> Option<Value> {
-        parse(&self.text(object)?)
+    fn read(&self, object: &ObjectRef) -> Option<Arc<Value>> {
+        self.entry(object)?.read()
     }
 
-    /// An object as it is kept; whoever can parses it after giving back the lock.
-    fn text(&self, object: &ObjectRef) -> Option<Arc<[u8]>> {
-        let name = (object.namespace.clone(), object.name.clone());
-        Some(self.shelves.get(&object.kind)?.objects.get(&name)?.text.clone())
+    fn entry(&self, object: &ObjectRef) -> Option<&Entry> {
+        self.shelves.get(&object.kind)?.objects.get(&name_of(object))
+    }
+
+    /// Keeps an object of this version as it is read, and in exchange only packs the one that has been open for longest.
+    fn opened(&mut self, object: &ObjectRef, version: Version, value: &Arc<Value>) {
+        if !self.set_open(object, version, Some(value)) {
+            return;
+        }
+        self.open.push_back((object.clone(), version));
+        if self.open.len() > OPEN
+            && let Some((oldest, version)) = self.open.pop_front()
+        {
+            self.set_open(&oldest, version, None);
+        }
+    }
+
+    fn set_open(&mut self, object: &ObjectRef, version: Version, value: Option<&Arc<Value>>) -> bool {
+        let shelf = self.shelves.get_mut(&object.kind);
+        let entry = shelf.and_then(|shelf| shelf.objects.get_mut(&name_of(object)));
+        let same = entry.filter(|entry| entry.version == version && entry.open.is_some() != value.is_some());
+        same.map(|entry| entry.open = value.cloned()).is_some()
     }
 
     fn remember_rival(&mut self, canary: &Value) {
@@ -460,13 +514,13 @@ fn project(kind: Kind, mut object: Value) -> Value {
     object
 }
 
-fn parse(text: &[u8]) -> Option<Value> {
-    serde_json::from_slice(text).ok()
-}
-
 fn reference(kind: Kind, object: &Value) -> ObjectRef {
     let CanaryKey { namespace, name } = CanaryKey::of(object);
     ObjectRef { kind, namespace, name }
+}
+
+fn name_of(object: &ObjectRef) -> (String, String) {
+    (object.namespace.clone(), object.name.clone())
 }
 
 fn canary_reference(key: &CanaryKey) -> ObjectRef {

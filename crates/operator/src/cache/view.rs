@@ -12,7 +12,7 @@ use seaway_adapters::world::World;
 use serde_json::Value;
 
 use super::interests::Subject;
-use super::{Cache, Presence, parse, project};
+use super::{Cache, Presence, project};
 use crate::key::CanaryKey;
 
 /// The world as one round sees it: every object is read once and stays as it was read, except for the round's own
@@ -46,9 +46,9 @@ impl View {
 
     /// Takes over the answer of a write of this round.
     pub(crate) fn written(&self, object: &ObjectRef, answer: Value) {
-        let pinned = project(object.kind, answer);
+        let pinned = Arc::new(project(object.kind, answer));
         self.cache.written(object.kind, pinned.clone(), &self.key);
-        self.pins().replace(object, Some(Arc::new(pinned)));
+        self.pins().replace(object, Some(pinned));
     }
 
     /// Takes over a deletion of this round.
@@ -92,12 +92,19 @@ impl World for View {
             return pinned.clone();
         }
         let subject = Subject::of(&object);
-        let text = {
+        let known = {
             let mut state = self.cache.lock();
             state.interests.register(&self.key, subject);
-            state.text(&object)
+            state.entry(&object).map(|entry| (entry.version, entry.open.clone(), entry.packed.clone()))
         };
-        let value = text.and_then(|text| parse(&text)).map(Arc::new);
+        let value = known.and_then(|(version, open, packed)| {
+            open.or_else(|| {
+                // Opening takes its time, and nobody else should wait for it.
+                let value = Arc::new(packed.open()?);
+                self.cache.lock().opened(&object, version, &value);
+                Some(value)
+            })
+        });
         pins.read.insert(subject);
         pins.objects.insert(object, value.clone());
         value
@@ -116,7 +123,7 @@ impl World for View {
         let shelf = state.shelves.get(&kind);
         let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range((namespace.to_owned(), String::new())..));
         let entries = entries.take_while(|((own, _), _)| own == namespace);
-        let values: Vec<_> = entries.filter_map(|(_, entry)| parse(&entry.text)).map(Arc::new).collect();
+        let values: Vec<_> = entries.filter_map(|(_, entry)| entry.read()).collect();
         pins.lists.insert(whole, values.clone());
         values
     }

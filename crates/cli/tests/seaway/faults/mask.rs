@@ -92,6 +92,10 @@ pub fn world(book: &Book, two: bool) -> World {
         }
         let (name, mut object) = (family(object, place), Value::clone(object));
         mask(&mut object, resource, MASK);
+        // In the order in which they were first said, which is no difference.
+        if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
+            conditions.sort_by_key(|condition| condition["type"].to_string());
+        }
         if two {
             mask(&mut object, resource, TAKEOVER);
         }
