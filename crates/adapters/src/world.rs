@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::change::{Kind, ObjectRef};
-use crate::object::controller;
+use crate::object::{self, controller};
 
 /// Cached objects.
 pub trait World {
@@ -39,7 +39,7 @@ pub struct Objects(BTreeMap<(String, String, String), Arc<Value>>);
 impl Objects {
     /// Adds or replaces one object; its kind, namespace and name are read from it.
     pub fn insert(&mut self, object: Value) {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| object::text(&object, pointer).to_owned();
         let key = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
         self.0.insert(key, Arc::new(object));
     }

@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 
 use seaway_adapters::change::Kind;
 use seaway_adapters::kinds::{ALERT_PROVIDER, METRIC_TEMPLATE};
+use seaway_adapters::object::text;
 use seaway_adapters::world::World;
 use seaway_api::canary::NamespacedRef;
 use seaway_api::{Canary, FieldError};
@@ -28,10 +29,10 @@ pub(crate) fn registered(kind: Kind, presence: Presence) -> Option<FieldError> {
 /// Of several canaries with one target the oldest goes on; at the same age the first by name. `rivals` are all of them,
 /// `canary` itself among them.
 pub(crate) fn rivalry(canary: &Canary, rivals: &[impl Borrow<Value>]) -> Option<FieldError> {
-    let text =
-        |rival: &Value, pointer: &str| rival.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     // Times are RFC 3339 in UTC with whole seconds, so their text sorts as they do.
-    let rank = |rival: &Value| (text(rival, "/metadata/creationTimestamp"), text(rival, "/metadata/name"));
+    let rank = |rival: &Value| {
+        (text(rival, "/metadata/creationTimestamp").to_owned(), text(rival, "/metadata/name").to_owned())
+    };
     let (_, first) = rivals.iter().map(|rival| rank(rival.borrow())).min()?;
     (first != canary.name()).then(|| {
         let target = &canary.spec.target_ref.name;

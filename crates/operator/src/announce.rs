@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use seaway_adapters::hooks::{self, Payload};
 use seaway_adapters::http::Http;
+use seaway_adapters::object;
 use seaway_api::Canary;
 use seaway_api::canary::HookType;
 use seaway_core::effect::{Notice, Severity};
@@ -79,7 +80,7 @@ impl Announcer {
 
     /// Tells of something that went wrong outside the rules, maybe with an object that nobody can read.
     pub(crate) fn warn(&self, stored: &Value, text: &str, now: Timestamp) {
-        let field = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let field = |pointer: &str| object::text(stored, pointer).to_owned();
         let key = CanaryKey::of(stored);
         log(&key, Severity::Warning, text);
         let about = About { key, uid: field("/metadata/uid"), version: field("/metadata/resourceVersion") };

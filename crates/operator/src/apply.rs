@@ -17,6 +17,7 @@ use seaway_core::effect::Effect;
 use serde_json::{Map, Value, json};
 
 use crate::cache::View;
+use crate::key::CanaryKey;
 use crate::requests::{ApiError, Requests, Retry};
 use crate::zoo;
 
@@ -56,8 +57,8 @@ pub(crate) struct Hand<'a> {
 impl<'a> Hand<'a> {
     /// A hand for the canary `view` belongs to.
     pub(crate) fn new(requests: &'a Requests, view: &'a View, canary: &Value, doubtful: bool) -> Self {
-        let text = |pointer: &str| canary.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let object = ObjectRef { kind: CANARY, namespace: text("/metadata/namespace"), name: text("/metadata/name") };
+        let CanaryKey { namespace, name } = CanaryKey::of(canary);
+        let object = ObjectRef { kind: CANARY, namespace, name };
         Self { requests, view, object, copied: Fetched::new(), writes: 0, doubtful }
     }
 

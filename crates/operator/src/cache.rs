@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
 use seaway_adapters::kinds::{CANARY, CONFIG_MAP, SECRET};
-use seaway_adapters::object;
+use seaway_adapters::object::{self, text};
 use seaway_adapters::routers;
 use seaway_adapters::targets::config;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ struct State {
     /// How many canaries there are, by namespace.
     counts: BTreeMap<String, usize>,
     /// Canaries by namespace and target: two on one target must know of each other.
-    rivals: BTreeMap<(String, String), BTreeSet<CanaryKey>>,
+    rivals: BTreeMap<(String, String), Vec<CanaryKey>>,
     owned: Owned,
     /// Which objects are kept as they are read, the oldest first.
     open: VecDeque<(ObjectRef, Version)>,
@@ -69,10 +69,10 @@ const OPEN: usize = 2048;
 /// All objects of one kind.
 #[derive(Default)]
 struct Shelf {
-    objects: BTreeMap<(String, String), Entry>,
+    objects: BTreeMap<Name, Entry>,
     presence: Presence,
     /// Names met since the current list began; what a finished list did not name is gone.
-    listing: Option<BTreeSet<(String, String)>>,
+    listing: Option<BTreeSet<Name>>,
     /// How far the watch has come: everything up to here is known, deletions included.
     watched: Version,
     /// Objects we deleted ourselves whose deletion the watch has not shown yet, by uid.
@@ -184,8 +184,9 @@ impl Cache {
         let first = std::mem::replace(&mut shelf.presence, Presence::Synced) != Presence::Synced;
         shelf.deleted.clear();
         let gone: Vec<_> = shelf.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
-        for (namespace, name) in gone {
-            self.discard(&mut state, &ObjectRef { kind, namespace, name }, None);
+        for name in gone {
+            let (namespace, name) = parts(&name);
+            self.discard(&mut state, &ObjectRef { kind, namespace: namespace.into(), name: name.into() }, None);
         }
         self.progress.notify_waiters();
         // A kind that is seen for the first time changes what "absent" means for everyone who read it as absent. Who that
@@ -288,7 +289,7 @@ impl Cache {
     pub(crate) fn canaries(&self) -> Vec<CanaryKey> {
         let state = self.lock();
         let names = state.shelves.get(&CANARY).into_iter().flat_map(|shelf| shelf.objects.keys());
-        names.map(|(namespace, name)| CanaryKey::new(namespace, name)).collect()
+        names.map(|name| parts(name)).map(|(namespace, name)| CanaryKey::new(namespace, name)).collect()
     }
 
     /// How many canaries there are in `namespace`.
@@ -349,7 +350,7 @@ impl Cache {
         }
         let entry = Entry { version, packed: Arc::new(packed), open: None };
         let shelf = state.shelf(kind);
-        shelf.samples.take_longer(samples);
+        shelf.samples.learn(samples);
         let is_new = shelf.objects.insert(name_of(&object), entry).is_none();
         state.opened(&object, version, &projection);
         if is_new && kind == CANARY {
@@ -461,6 +462,13 @@ impl State {
         }
     }
 
+    /// Nobody reads the object for a while.
+    fn close(&mut self, object: &ObjectRef) {
+        if let Some(version) = self.entry(object).map(|entry| entry.version) {
+            self.set_open(object, version, None);
+        }
+    }
+
     fn set_open(&mut self, object: &ObjectRef, version: Version, value: Option<&Arc<Value>>) -> bool {
         let shelf = self.shelves.get_mut(&object.kind);
         let entry = shelf.and_then(|shelf| shelf.objects.get_mut(&name_of(object)));
@@ -469,13 +477,17 @@ impl State {
     }
 
     fn remember_rival(&mut self, canary: &Value) {
-        self.rivals.entry(target(canary)).or_default().insert(CanaryKey::of(canary));
+        let (keys, key) = (self.rivals.entry(target(canary)).or_default(), CanaryKey::of(canary));
+        if let Err(place) = keys.binary_search(&key) {
+            keys.insert(place, key);
+        }
     }
 
     fn forget_rival(&mut self, canary: &Value) {
         let target = target(canary);
         if let Some(keys) = self.rivals.get_mut(&target) {
-            keys.remove(&CanaryKey::of(canary));
+            let key = CanaryKey::of(canary);
+            keys.retain(|known| *known != key);
             if keys.is_empty() {
                 self.rivals.remove(&target);
             }
@@ -519,8 +531,16 @@ fn reference(kind: Kind, object: &Value) -> ObjectRef {
     ObjectRef { kind, namespace, name }
 }
 
-fn name_of(object: &ObjectRef) -> (String, String) {
-    (object.namespace.clone(), object.name.clone())
+/// `namespace/name`: of one namespace all together, in the order of their names.
+type Name = Box<str>;
+
+fn name_of(object: &ObjectRef) -> Name {
+    format!("{}/{}", object.namespace, object.name).into_boxed_str()
+}
+
+/// Namespace and name of what is kept under `name`.
+fn parts(name: &str) -> (&str, &str) {
+    name.split_once('/').unwrap_or(("", name))
 }
 
 fn canary_reference(key: &CanaryKey) -> ObjectRef {
@@ -529,10 +549,6 @@ fn canary_reference(key: &CanaryKey) -> ObjectRef {
 
 fn target(canary: &Value) -> (String, String) {
     (text(canary, "/metadata/namespace").to_owned(), text(canary, "/spec/targetRef/name").to_owned())
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

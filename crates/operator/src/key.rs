@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use seaway_adapters::object::text;
 use serde_json::Value;
 
 /// Namespace and name of a Canary.
@@ -21,8 +22,7 @@ impl CanaryKey {
 
     /// The key of a Canary as it is stored.
     pub(crate) fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self::new(text("/metadata/namespace"), text("/metadata/name"))
+        Self::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"))
     }
 }
 

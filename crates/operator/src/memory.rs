@@ -122,6 +122,13 @@ struct Copies {
 }
 
 impl Memory {
+    /// Only a change brings the next round. What can be made again from the spec is not kept until then.
+    pub(crate) fn rest(&mut self) {
+        if self.answers.is_empty() && self.asked.is_empty() {
+            (self.judged, self.plan) = (None, None);
+        }
+    }
+
     /// The plan of `canary`, made once per generation of its spec. Answers to questions that the new plan does not ask in
     /// the same words are dropped: nobody was asked what it asks.
     pub(crate) fn plan(&mut self, canary: &Canary, settings: &Settings) -> Judged {

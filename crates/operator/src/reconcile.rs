@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use seaway_adapters::object::text;
 use seaway_adapters::refusal::{Blame, Refusal};
 use seaway_adapters::routers::{self, Router};
 use seaway_adapters::targets::names::InUse;
@@ -98,8 +99,12 @@ impl Reconciler {
         let status = view.canary().map(|canary| status_of(&canary)).unwrap_or_default();
         let stay = lock(&memory).keep_copies(copied, &status, self.clock.elapsed());
         let next = self.after(key, &stored, result, writes, &memory);
-        view.finish();
-        [next, stay.map(|stay| self.clock.elapsed().saturating_add(stay))].into_iter().flatten().min()
+        let next = [next, stay.map(|stay| self.clock.elapsed().saturating_add(stay))].into_iter().flatten().min();
+        view.finish(next.is_none());
+        if next.is_none() {
+            lock(&memory).rest();
+        }
+        next
     }
 
     /// The round of `key` panicked: a fault of ours, contained to this canary. Says so, as far as that can be said, and
@@ -108,7 +113,7 @@ impl Reconciler {
         tracing::error!(canary = %key, panic = message, "{BROKEN}");
         let view = self.cache.view(key);
         let Some(stored) = view.canary() else {
-            view.finish();
+            view.finish(false);
             return None;
         };
         let memory = self.memories.of(key, uid_of(&stored));
@@ -126,7 +131,7 @@ impl Reconciler {
                 tracing::debug!(canary = %key, error = %trouble, "the internal error could not be stored");
             }
         }
-        view.finish();
+        view.finish(false);
         self.shun(key)
     }
 
@@ -134,7 +139,7 @@ impl Reconciler {
     pub(crate) fn shun(&self, key: &CanaryKey) -> Option<Duration> {
         let view = self.cache.view(key);
         let stored = view.canary();
-        view.finish();
+        view.finish(false);
         let memory = self.memories.of(key, uid_of(&*stored?));
         let failures = {
             let mut memory = lock(&memory);
@@ -492,7 +497,7 @@ fn has_no_finalizer(stored: &Value) -> bool {
 }
 
 fn uid_of(stored: &Value) -> &str {
-    stored.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+    text(stored, "/metadata/uid")
 }
 
 fn is_being_deleted(stored: &Value) -> bool {

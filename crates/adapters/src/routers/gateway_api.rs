@@ -24,7 +24,7 @@ use self::rule::{OUR_FILTERS, Shape};
 use super::{Backend, Capabilities, RouteReading, Router, Subject};
 use crate::change::{Change, Kind};
 use crate::kinds::HTTP_ROUTE;
-use crate::object::{self, FLUX_OPT_OUT, MANAGER, Patch, is_controlled_by, list, number, owner_reference, text};
+use crate::object::{self, FLUX_OPT_OUT, MANAGER, Patch, at, is_controlled_by, list, number, owner_reference, text};
 use crate::refusal::Refusal;
 use crate::world::World;
 use crate::zoo;
@@ -190,7 +190,7 @@ fn rule_to(shape: &Shape, backends: Value) -> Value {
 fn put_rule(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, backends: Value) {
     if let Some(index) = our_rule(subject, seen, shape) {
         patch.set(&format!("/spec/rules/{index}/backendRefs"), backends);
-    } else if seen.pointer("/spec/rules").is_some_and(Value::is_array) {
+    } else if at(seen, "/spec/rules").is_some_and(Value::is_array) {
         patch.add("/spec/rules/-", rule_to(shape, backends));
     } else {
         patch.set("/spec/rules", json!([rule_to(shape, backends)]));
@@ -216,7 +216,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
     if !same_parents(seen, &shape.parents, subject.canary.namespace()) {
         patch.set("/spec/parentRefs", shape.parents.clone());
     }
-    if strings_of(seen.pointer("/spec/hostnames")) != strings_of(shape.hostnames.as_ref()) {
+    if strings_of(at(seen, "/spec/hostnames")) != strings_of(shape.hostnames.as_ref()) {
         patch.set_or_unset("/spec/hostnames", shape.hostnames.as_ref());
     }
 
@@ -252,7 +252,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
 
 fn repair_rule(patch: &mut Patch<'_>, seen: &Value, index: usize, shape: &Shape) {
     let path = |field: &str| format!("/spec/rules/{index}/{field}");
-    if without_empty(seen.pointer(&path("matches"))) != without_empty(Some(&shape.matches)) {
+    if without_empty(at(seen, &path("matches"))) != without_empty(Some(&shape.matches)) {
         patch.set(&path("matches"), shape.matches.clone());
     }
     let filters = list(seen, &path("filters"));
@@ -268,7 +268,7 @@ fn repair_rule(patch: &mut Patch<'_>, seen: &Value, index: usize, shape: &Shape)
             patch.set(&path("filters"), json!(all));
         }
     }
-    let timeouts = seen.pointer(&path("timeouts"));
+    let timeouts = at(seen, &path("timeouts"));
     if without_empty(timeouts) != without_empty(shape.timeouts.as_ref()) {
         patch.set_or_unset(&path("timeouts"), shape.timeouts.as_ref());
     }

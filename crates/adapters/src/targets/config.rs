@@ -18,7 +18,8 @@ use super::Conventions;
 use crate::change::{Change, Kind, ObjectRef};
 use crate::kinds::{CONFIG_MAP, SECRET};
 use crate::object::{
-    self, MANAGER, Patch, delete, has_canary_owner, is_owned_by, list, owner_reference, reference, strings, text, uid,
+    self, MANAGER, Patch, at, delete, has_canary_owner, is_owned_by, list, owner_reference, reference, strings, text,
+    uid,
 };
 use crate::refusal::Refusal;
 use crate::world::World;
@@ -204,14 +205,14 @@ pub fn tracked(
 }
 
 fn is_tracked(kind: Kind, seen: &Value) -> bool {
-    let disabled = seen.pointer("/metadata/annotations").and_then(|all| all.get(TRACKING)).and_then(Value::as_str);
+    let disabled = at(seen, "/metadata/annotations").and_then(|all| all.get(TRACKING)).and_then(Value::as_str);
     !disabled.is_some_and(|value| value.starts_with("disable"))
         && (kind != SECRET || SECRET_TYPES.contains(&text(seen, "/type")))
 }
 
 /// What the target would run now.
 pub fn revision(target: &Value, world: &dyn World, conventions: &Conventions) -> Result<Revision, Refusal> {
-    let template = target.pointer("/spec/template").cloned().unwrap_or_default();
+    let template = at(target, "/spec/template").cloned().unwrap_or_default();
     let configs = tracked(&template, text(target, "/metadata/namespace"), world, conventions)?;
     Ok(Revision { template: template_hash(&template), configs })
 }

@@ -14,7 +14,7 @@ use super::template::{FLAGGER_ID, primary_template};
 use super::{Conventions, Selector};
 use crate::change::Change;
 use crate::kinds::DEPLOYMENT;
-use crate::object::{self, CREATE_MANAGER, Patch, is_flux, list, number, owner_reference, segment, strings, text};
+use crate::object::{self, CREATE_MANAGER, Patch, at, is_flux, list, number, owner_reference, segment, strings, text};
 use crate::refusal::Refusal;
 use crate::zoo;
 
@@ -27,7 +27,7 @@ const NOT_COPIED: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration
 /// A Deployment, reduced to what the rules ask. `threshold` is the percentage of updated pods that must be available,
 /// `until` the time at which one that is [`unavailable`] counts as failed.
 pub fn observe(deployment: &Value, threshold: i64, until: Option<Timestamp>, now: Timestamp) -> Workload {
-    let id = deployment.pointer("/spec/template/metadata/annotations").and_then(|all| all.get(FLAGGER_ID));
+    let id = at(deployment, "/spec/template/metadata/annotations").and_then(|all| all.get(FLAGGER_ID));
     Workload {
         replicas: replicas(deployment),
         ready: count(deployment, "/status/readyReplicas"),
@@ -189,7 +189,7 @@ pub fn equals_primary(target: &Value, primary: &Value, tracked: &BTreeSet<String
         "metadata": {
             "labels": strings(primary, "/spec/template/metadata/labels"),
         },
-        "spec": primary.pointer("/spec/template/spec").cloned().unwrap_or_default(),
+        "spec": at(primary, "/spec/template/spec").cloned().unwrap_or_default(),
     });
     let mut annotations = strings(primary, "/spec/template/metadata/annotations");
     annotations.remove(FLAGGER_ID);

@@ -24,7 +24,8 @@ use super::{Conventions, config, deployment, ownership};
 use crate::change::{Change, ObjectRef};
 use crate::kinds::{CONTROLLER_REVISION, DEPLOYMENT};
 use crate::object::{
-    self, CREATE_MANAGER, MANAGER, Patch, delete, is_owned_by, number, owner_reference, reference, strings, text, uid,
+    self, CREATE_MANAGER, MANAGER, Patch, at, delete, is_owned_by, number, owner_reference, reference, strings, text,
+    uid,
 };
 use crate::refusal::Refusal;
 use crate::world::{Fetched, World};
@@ -57,7 +58,7 @@ fn stored(canary: &Canary, world: &dyn World) -> Vec<Arc<Value>> {
 
 /// The name under which a primary is stored before it becomes `incoming`.
 fn store_name(canary: &Canary, primary: &Value, incoming: &Revision) -> String {
-    let template = primary.pointer("/spec/template").cloned().unwrap_or_default();
+    let template = at(primary, "/spec/template").cloned().unwrap_or_default();
     let hash = template_hash(&json!([template, digest(incoming)]));
     let hash = hash.rsplit(':').next().unwrap_or_default();
     format!("{}-{hash}", canary.primary_workload())
@@ -271,7 +272,7 @@ pub(crate) fn restore(
     }
     let Some(store) = store_for(canary, world, incoming) else {
         let primary = primary.ok_or_else(|| deployment::not_found(namespace, &name))?;
-        let id = primary.pointer("/spec/template/metadata/annotations").and_then(|all| all.get(FLAGGER_ID));
+        let id = at(&primary, "/spec/template/metadata/annotations").and_then(|all| all.get(FLAGGER_ID));
         // Without a store nothing was copied before the template was.
         if id.and_then(Value::as_str) != Some(&flagger_id(uid(canary), incoming)) {
             return Ok(Vec::new());
@@ -300,7 +301,7 @@ pub(crate) fn restore(
 fn restored_spec(primary: &Value, store: &Value) -> Option<Change> {
     let mut patch = Patch::of(DEPLOYMENT, primary);
     for field in restored() {
-        patch.set_or_unset(&format!("/spec/{field}"), store.pointer(&format!("/data/spec/{field}")));
+        patch.set_or_unset(&format!("/spec/{field}"), at(store, &format!("/data/spec/{field}")));
     }
     patch.finish()
 }
@@ -311,7 +312,7 @@ fn recreate(canary: &Canary, store: &Value) -> Change {
         "name": canary.primary_workload(), "namespace": canary.namespace(),
         "labels": strings(store, "/data/spec/selector/matchLabels"), "ownerReferences": [owner_reference(canary)],
     });
-    let spec = store.pointer("/data/spec").cloned().unwrap_or_default();
+    let spec = at(store, "/data/spec").cloned().unwrap_or_default();
     object::create(DEPLOYMENT, metadata, Map::from_iter([("spec".into(), spec)]), CREATE_MANAGER)
 }
 

@@ -15,8 +15,8 @@ use super::{Conventions, Selector, ownership};
 use crate::change::Change;
 use crate::kinds::SERVICE;
 use crate::object::{
-    self, FLUX_OPT_OUT, MANAGER, Patch, has_canary_owner, is_controlled_by, is_owned_by, list, number, owner_reference,
-    segment, strings, text,
+    self, FLUX_OPT_OUT, MANAGER, Patch, at, has_canary_owner, is_controlled_by, is_owned_by, list, number,
+    owner_reference, segment, strings, text,
 };
 use crate::refusal::Refusal;
 use crate::world::World;
@@ -138,14 +138,14 @@ fn lead_to_target(patch: &mut Patch<'_>, canary: &Canary, seen: &Value, selector
     } else if !has_canary_owner(seen) && selects(seen, selector, &selector.primary_value()) {
         let applied = note(seen, LAST_APPLIED)
             .filter(|applied| !selects(applied, selector, &selector.primary_value()))
-            .and_then(|applied| applied.pointer("/spec/selector").cloned());
+            .and_then(|applied| at(&applied, "/spec/selector").cloned());
         patch.set("/spec/selector", applied.unwrap_or(plain));
     }
 }
 
 /// What an annotation holds as JSON.
 fn note(seen: &Value, key: &str) -> Option<Value> {
-    serde_json::from_str(seen.pointer("/metadata/annotations")?.get(key)?.as_str()?).ok()
+    serde_json::from_str(at(seen, "/metadata/annotations")?.get(key)?.as_str()?).ok()
 }
 
 /// Whether the apex Service exists and selects pods by this value of the selector label.
@@ -194,7 +194,7 @@ fn reconcile(
     let ours = is_controlled_by(seen, canary);
     let mut patch = Patch::of(SERVICE, seen);
     let same_ports = same_ports(list(seen, "/spec/ports"), &ports);
-    let same_selector = seen.pointer("/spec/selector") == Some(&selection);
+    let same_selector = at(seen, "/spec/selector") == Some(&selection);
     if !(ours || has_canary_owner(seen) || same_ports && same_selector) {
         note_original(&mut patch, seen);
     }
@@ -235,7 +235,7 @@ fn note_original(patch: &mut Patch<'_>, seen: &Value) {
     }
     let before: BTreeMap<&str, Option<&String>> = FLUX_OPT_OUT.map(|(key, _)| (key, annotations.get(key))).into();
     let original = json!({
-        "selector": seen.pointer("/spec/selector"), "ports": seen.pointer("/spec/ports"), "annotations": before,
+        "selector": at(seen, "/spec/selector"), "ports": at(seen, "/spec/ports"), "annotations": before,
     });
     let mut entries: BTreeMap<String, String> =
         FLUX_OPT_OUT.map(|(key, value)| (key.to_owned(), value.to_owned())).into();

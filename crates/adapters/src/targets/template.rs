@@ -9,7 +9,7 @@ use seaway_api::canary::primary_name;
 use serde_json::{Map, Value, json};
 
 use super::{Conventions, Selector, config};
-use crate::object::{is_flux, strings, text};
+use crate::object::{at, is_flux, strings, text};
 
 /// Annotation that names the revision a primary was given.
 pub(crate) const FLAGGER_ID: &str = "flagger-id";
@@ -31,7 +31,7 @@ pub(crate) fn primary_template(
     if let Some(id) = id {
         annotations.insert(FLAGGER_ID.into(), id.into());
     }
-    let mut spec = target.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
+    let mut spec = at(target, "/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
     rename_own_pods(&mut spec, text(target, "/metadata/name"), conventions);
     config::rename_references(&mut spec, tracked);
 

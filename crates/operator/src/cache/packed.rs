@@ -5,18 +5,28 @@ use std::sync::Arc;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use serde_json::Value;
 
-/// How much text of samples a kind has at most; the reach of the compression is not much longer.
-const SAMPLES: usize = 32 * 1024;
+/// How many samples a kind has, and how much text of them, at most: the compression reaches no further, and each set of
+/// samples lives as long as something that was packed by it.
+const SAMPLES: (u8, usize) = (8, 32 * 1024);
 
 /// What the objects of one kind usually say. Clones share the text.
 #[derive(Clone, Default)]
-pub(super) struct Samples(Arc<[u8]>);
+pub(super) struct Samples {
+    text: Arc<[u8]>,
+    count: u8,
+}
 
 impl Samples {
     /// Takes over samples that know more.
-    pub(super) fn take_longer(&mut self, other: Self) {
-        if other.0.len() > self.0.len() {
+    pub(super) fn learn(&mut self, other: Self) {
+        if other.count > self.count {
             *self = other;
+        }
+    }
+
+    fn add(&mut self, text: &[u8]) {
+        if self.count < SAMPLES.0 && self.text.len() + text.len() <= SAMPLES.1 {
+            *self = Self { text: [&self.text, text].concat().into(), count: self.count + 1 };
         }
     }
 }
@@ -25,24 +35,24 @@ impl Samples {
 pub(super) struct Packed {
     bytes: Box<[u8]>,
     length: usize,
-    samples: Samples,
+    samples: Arc<[u8]>,
 }
 
 impl Packed {
     /// Packs an object. What does not resemble the samples becomes one, for those that are packed later.
     pub(super) fn of(object: &Value, samples: &mut Samples) -> Option<Self> {
         let text = serde_json::to_vec(object).ok()?;
-        let bytes = compress_with_dict(&text, &samples.0).into_boxed_slice();
-        let packed = Self { bytes, length: text.len(), samples: samples.clone() };
-        if packed.bytes.len() > text.len() / 3 && samples.0.len() + text.len() <= SAMPLES {
-            *samples = Samples([&samples.0, text.as_slice()].concat().into());
+        let bytes = compress_with_dict(&text, &samples.text).into_boxed_slice();
+        let packed = Self { bytes, length: text.len(), samples: samples.text.clone() };
+        if packed.bytes.len() > text.len() / 3 {
+            samples.add(&text);
         }
         Some(packed)
     }
 
     /// The object as it was.
     pub(super) fn open(&self) -> Option<Value> {
-        let text = decompress_with_dict(&self.bytes, self.length, &self.samples.0).ok()?;
+        let text = decompress_with_dict(&self.bytes, self.length, &self.samples).ok()?;
         serde_json::from_slice(&text).ok()
     }
 }
@@ -60,14 +70,14 @@ mod tests {
     #[test]
     fn what_was_packed_comes_out_as_it_was() {
         let mut samples = Samples::default();
-        let long = "x".repeat(SAMPLES * 2);
+        let long = "x".repeat(SAMPLES.1 * 2);
         for padding in ["", "the same in all of them", "\u{1F6A2}", &long] {
             for number in 0..100 {
                 let packed = Packed::of(&object(number, padding), &mut samples).unwrap();
                 assert_eq!(packed.open(), Some(object(number, padding)));
             }
         }
-        assert!(samples.0.len() <= SAMPLES);
+        assert!(samples.count > 1 && samples.text.len() <= SAMPLES.1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn a_change_wakes_exactly_those_who_read_the_object() {
     for (name, reads) in [("a", vec!["podinfo", "shared"]), ("b", vec!["shared"]), ("c", vec!["other"])] {
         let view = cache.view(&key(name));
         assert!(reads.iter().all(|read| view.get(DEPLOYMENT, "test", read).is_none()));
-        view.finish();
+        view.finish(false);
     }
     cache.applied(DEPLOYMENT, object("podinfo", 1));
     assert_eq!(woken(&cache), ["a"], "also by an object that did not exist when it was read");
@@ -59,7 +59,7 @@ fn a_change_wakes_exactly_those_who_read_the_object() {
     assert_eq!(woken(&cache), [""; 0], "another kind of the same name");
     let view = cache.view(&key("a"));
     view.get(DEPLOYMENT, "test", "podinfo");
-    view.finish();
+    view.finish(false);
     cache.applied(DEPLOYMENT, object("shared", 4));
     assert_eq!(woken(&cache), ["b"], "a no longer reads it");
     cache.deleted(DEPLOYMENT, &object("podinfo", 5));
@@ -75,7 +75,7 @@ fn older_events_are_ignored_after_our_own_write() {
     let reference = reference(DEPLOYMENT, &object("podinfo", 0));
     view.written(&reference, object("podinfo", 12));
     assert_eq!(view.get(DEPLOYMENT, "test", "podinfo").unwrap()["spec"]["version"], 12);
-    view.finish();
+    view.finish(false);
     for old in [10, 11, 12] {
         cache.applied(DEPLOYMENT, object("podinfo", old));
     }
@@ -93,9 +93,9 @@ fn a_write_wakes_the_others_who_read_the_object() {
     let views = [cache.view(&key("a")), cache.view(&key("b"))];
     assert!(views.iter().all(|view| view.get(DEPLOYMENT, "test", "shared").is_none()));
     let [a, b] = views;
-    b.finish();
+    b.finish(false);
     a.written(&reference(DEPLOYMENT, &object("shared", 0)), object("shared", 1));
-    a.finish();
+    a.finish(false);
     assert_eq!(woken(&cache), ["b"]);
 }
 
@@ -126,7 +126,7 @@ fn a_list_removes_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     view.written(&reference(DEPLOYMENT, &object("new", 0)), object("new", 7));
     cache.applied(DEPLOYMENT, object("kept", 2));
     cache.list_ends(DEPLOYMENT);
-    view.finish();
+    view.finish(false);
     assert_eq!(version(&cache, DEPLOYMENT, "old"), None);
     assert_eq!(version(&cache, DEPLOYMENT, "kept"), Some(json!(2)));
     assert_eq!(version(&cache, DEPLOYMENT, "new"), Some(json!(7)));
@@ -173,7 +173,7 @@ fn a_list_of_a_namespace_is_an_interest_too() {
     let view = cache.view(&key("a"));
     assert_eq!(view.list(SERVICE, "test").len(), 1);
     assert_eq!(view.list(SERVICE, "elsewhere").len(), 0);
-    view.finish();
+    view.finish(false);
     cache.applied(SERVICE, object("two", 2));
     assert_eq!(woken(&cache), ["a"]);
 }
@@ -193,7 +193,7 @@ fn what_a_canary_controls_is_found_under_whatever_name_until_it_is_gone() {
     let found = || {
         let view = cache.view(&key("a"));
         let found = view.controlled(DEPLOYMENT, "test", "uid-a");
-        view.finish();
+        view.finish(false);
         found.iter().map(|object| text(object, "/metadata/name").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(found(), ["one-primary", "two-primary"]);
@@ -259,7 +259,7 @@ fn a_read_heals_what_the_watch_has_missed() {
     assert!(references.iter().all(|object| view.get(DEPLOYMENT, "test", &object.name).is_some()));
     view.refreshed(&references[0], Some(object("changed", 9)));
     view.refreshed(&references[1], None);
-    view.finish();
+    view.finish(false);
     assert_eq!(version(&cache, DEPLOYMENT, "changed"), Some(json!(9)));
     assert_eq!(version(&cache, DEPLOYMENT, "gone"), None);
     assert_eq!(woken(&cache), ["a"]);
@@ -288,4 +288,38 @@ async fn a_wake_that_comes_before_anyone_waits_is_not_lost() {
     tokio::task::yield_now().await;
     applied.applied(CANARY, canary("a", "podinfo", 2));
     assert_eq!(waiter.await.unwrap(), BTreeSet::from([key("a")]));
+}
+
+/// Whether an object is kept as it is read.
+fn is_open(cache: &Cache, name: &str) -> bool {
+    let state = cache.lock();
+    state.entry(&reference(DEPLOYMENT, &object(name, 0))).is_some_and(|entry| entry.open.is_some())
+}
+
+#[test]
+fn what_a_canary_reads_is_open_until_it_rests() {
+    let cache = cache();
+    cache.applied(DEPLOYMENT, object("podinfo", 1));
+    let read = |rests: bool| {
+        let view = cache.view(&key("a"));
+        let object = view.get(DEPLOYMENT, "test", "podinfo").unwrap();
+        view.finish(rests);
+        object
+    };
+    let first = read(false);
+    assert!(is_open(&cache, "podinfo") && Arc::ptr_eq(&first, &read(true)), "opened once");
+    assert!(!is_open(&cache, "podinfo"));
+    assert_eq!(read(false), first, "packed and opened again it is the same");
+    assert!(is_open(&cache, "podinfo"));
+}
+
+#[test]
+fn only_so_many_objects_are_open() {
+    let cache = cache();
+    for number in 0..OPEN + 10 {
+        cache.applied(DEPLOYMENT, object(&number.to_string(), 1));
+    }
+    assert!(!is_open(&cache, "9") && is_open(&cache, "10"), "those that were opened first are closed");
+    assert_eq!(version(&cache, DEPLOYMENT, "9"), Some(json!(1)));
+    assert!(is_open(&cache, "9") && !is_open(&cache, "10"));
 }

@@ -12,7 +12,7 @@ use seaway_adapters::world::World;
 use serde_json::Value;
 
 use super::interests::Subject;
-use super::{Cache, Presence, project};
+use super::{Cache, Presence, name_of, parts, project};
 use crate::key::CanaryKey;
 
 /// The world as one round sees it: every object is read once and stays as it was read, except for the round's own
@@ -68,10 +68,15 @@ impl View {
         self.cache.refreshed(object, doubted.as_deref(), answer);
     }
 
-    /// The round is over: from now on the canary is woken by what this round read and by nothing else.
-    pub(crate) fn finish(self) {
+    /// The round is over: from now on the canary is woken by what this round read and by nothing else. If it `rests`, only
+    /// a change brings the next one, and that may take months.
+    pub(crate) fn finish(self, rests: bool) {
         let pins = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.cache.lock().interests.keep(&self.key, &pins.read);
+        let mut state = self.cache.lock();
+        state.interests.keep(&self.key, &pins.read);
+        if rests {
+            pins.objects.keys().for_each(|object| state.close(object));
+        }
     }
 
     /// Nothing more is of interest: the canary is gone.
@@ -121,8 +126,8 @@ impl World for View {
         state.interests.register(&self.key, subject);
         pins.read.insert(subject);
         let shelf = state.shelves.get(&kind);
-        let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range((namespace.to_owned(), String::new())..));
-        let entries = entries.take_while(|((own, _), _)| own == namespace);
+        let entries = shelf.into_iter().flat_map(|shelf| shelf.objects.range(name_of(&whole)..));
+        let entries = entries.take_while(|(name, _)| parts(name).0 == namespace);
         let values: Vec<_> = entries.filter_map(|(_, entry)| entry.read()).collect();
         pins.lists.insert(whole, values.clone());
         values

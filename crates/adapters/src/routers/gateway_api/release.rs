@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::rule::Shape;
 use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, put_rule, test_names, weight_of};
-use crate::object::{self, Patch, controller, list, number, owner_reference, text};
+use crate::object::{self, Patch, at, controller, list, number, owner_reference, text};
 use crate::term::TERM;
 
 /// Which Canary a route was released by.
@@ -38,7 +38,7 @@ pub(super) fn leads_to_apex(canary: &Canary, rule: &Value) -> bool {
 /// A route that a Canary released and that is still as it was left: nobody's, and leading to the apex Service. The Canary
 /// may have had another name; what counts is that we made the route.
 pub(super) fn is_free(canary: &Canary, seen: &Value) -> bool {
-    let released = seen.pointer("/metadata/annotations").is_some_and(|notes| notes.get(RELEASED_BY).is_some());
+    let released = at(seen, "/metadata/annotations").is_some_and(|notes| notes.get(RELEASED_BY).is_some());
     let as_it_was_left = list(seen, "/spec/rules").iter().any(|rule| leads_to_apex(canary, rule));
     released && controller(seen).is_none() && as_it_was_left
 }
