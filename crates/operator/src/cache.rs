@@ -16,6 +16,7 @@ mod packed;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaway_adapters::change::{Kind, ObjectRef};
@@ -130,7 +131,7 @@ impl Head {
 
 /// A resourceVersion. The server promises that they can be compared as whole numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(Option<u128>);
+struct Version(Option<NonZero<u128>>);
 
 impl Version {
     fn of(object: &Value) -> Self {
@@ -188,6 +189,9 @@ impl Cache {
             let (namespace, name) = parts(&name);
             self.discard(&mut state, &ObjectRef { kind, namespace: namespace.into(), name: name.into() }, None);
         }
+        // What was filled in order has left its nodes half empty.
+        let shelf = state.shelf(kind);
+        shelf.objects = std::mem::take(&mut shelf.objects).into_iter().collect();
         self.progress.notify_waiters();
         // A kind that is seen for the first time changes what "absent" means for everyone who read it as absent. Who that
         // is is not kept: it happens once in the life of a cluster.
@@ -301,10 +305,11 @@ impl Cache {
     pub(crate) fn census(&self) -> Census {
         let state = self.lock();
         let woken = self.wakes.lock().as_ref().map_or(0, BTreeSet::len);
+        let entries = || state.shelves.values().flat_map(|shelf| shelf.objects.values());
         vec![
-            ("objects", state.shelves.values().map(|shelf| shelf.objects.len()).sum()),
+            ("objects", entries().count()),
             ("deletions", state.shelves.values().map(|shelf| shelf.deleted.len()).sum()),
-            ("open", state.open.len()),
+            ("open", entries().filter(|entry| entry.open.is_some()).count()),
             ("interests", state.interests.len()),
             ("targets", state.rivals.len()),
             ("owners", state.owned.len()),
