@@ -357,7 +357,10 @@ impl Cache {
         let shelf = state.shelf(kind);
         shelf.samples.learn(samples);
         let is_new = shelf.objects.insert(name_of(&object), entry).is_none();
-        state.opened(&object, version, &projection);
+        // Most objects of a cluster are nobody's here.
+        if !state.interests.readers(Subject::of(&object)).is_empty() {
+            state.opened(&object, version, &projection);
+        }
         if is_new && kind == CANARY {
             *state.counts.entry(object.namespace.clone()).or_default() += 1;
         }

@@ -316,7 +316,11 @@ fn what_a_canary_reads_is_open_until_it_rests() {
 #[test]
 fn only_so_many_objects_are_open() {
     let cache = cache();
+    cache.applied(DEPLOYMENT, object("nobody's", 1));
+    assert!(!is_open(&cache, "nobody's"));
+    let view = cache.view(&key("a"));
     for number in 0..OPEN + 10 {
+        view.get(DEPLOYMENT, "test", &number.to_string());
         cache.applied(DEPLOYMENT, object(&number.to_string(), 1));
     }
     assert!(!is_open(&cache, "9") && is_open(&cache, "10"), "those that were opened first are closed");
