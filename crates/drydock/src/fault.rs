@@ -186,6 +186,11 @@ impl Faults {
         self.0.struck()
     }
 
+    /// The process dies now, as if a crash had struck.
+    pub fn kill(&self) {
+        self.0.crash();
+    }
+
     /// Completes when a crash strikes, once for each; whoever waits then drops the process and starts another.
     pub async fn crash(&self) {
         self.0.crashed().await;

@@ -62,6 +62,7 @@ stories![
     delete_with_revert,
     step_list,
     stepped_promotion,
+    operator_restarted,
     skip_analysis,
 ];
 

@@ -43,6 +43,8 @@ pub enum Step {
     Hook(&'static str, u16),
     /// The Canary is deleted.
     Delete,
+    /// The leader's process dies, and is started again.
+    Restart,
 }
 
 /// Where a Canary comes to rest: section by section what `pass`, `fail` and `gone` mean.
@@ -68,7 +70,7 @@ pub const OLD: &str = "6.0.0";
 pub const NEW: &str = "6.0.1";
 
 /// All of them.
-pub static STORIES: [Story; 12] = [
+pub static STORIES: [Story; 13] = [
     Story { name: "initialisation", canary: plain, steps: &[Step::Adopt], end: End::Initialised(OLD), unfit: false },
     Story { name: "success", canary: plain, steps: &[Step::Image(NEW)], end: End::Promoted(NEW), unfit: false },
     Story {
@@ -133,6 +135,13 @@ pub static STORIES: [Story; 12] = [
         name: "stepped_promotion",
         canary: with_stepped_promotion,
         steps: &[Step::Image(NEW)],
+        end: End::Promoted(NEW),
+        unfit: false,
+    },
+    Story {
+        name: "operator_restarted",
+        canary: plain,
+        steps: &[Step::Image(NEW), Step::AtWeight(30), Step::Seconds(3), Step::Restart],
         end: End::Promoted(NEW),
         unfit: false,
     },
@@ -243,6 +252,7 @@ impl Step {
             Self::Seconds(seconds) => stage.sail(std::time::Duration::from_secs(seconds)).await,
             Self::Hook(path, code) => stage.ground.outside.answer(path, code),
             Self::Delete => drop(person.delete(&format!("{CANARIES}/podinfo")).await),
+            Self::Restart => stage.ground.crew.leader.faults.kill(),
         }
     }
 }

@@ -108,7 +108,7 @@ async fn killed_twenty_times_it_still_finishes_the_rollout() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_operators_one_leads_and_the_other_takes_over() {
     let harbour = Harbour::open().await;
-    let flags = ["-lease-duration=4s"];
+    let flags = ["-lease-duration=8s"];
     let mut first = harbour.operator(&flags);
     harbour.until_phase("Initialized").await;
     let leases: Api<Lease> = Api::namespaced(harbour.ground.cluster().client("test"), "kube-system");
@@ -118,7 +118,7 @@ async fn of_two_operators_one_leads_and_the_other_takes_over() {
     };
     let leader = holder().await;
     let mut second = harbour.operator(&flags);
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(holder().await, leader, "the standby waits");
     assert!(first.is_running() && second.is_running());
 
