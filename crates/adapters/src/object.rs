@@ -218,6 +218,7 @@ impl<'a> Patch<'a> {
     /// `path` becomes `value`, or goes away when there is no value.
     pub(crate) fn set_or_unset(&mut self, path: &str, value: Option<&Value>) {
         match value {
+            Some(value) if at(self.seen, path) == Some(value) => {}
             Some(value) => self.set(path, value.clone()),
             None => self.unset(path),
         }
