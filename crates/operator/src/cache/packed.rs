@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_second_of_a_kind_is_small() {
         let mut samples = Samples::default();
-        let padding = (0..200).map(|number| format!("word{} ", number * 7919)).collect::<String>();
+        let padding = (0..200).map(|number| (number * 7919).to_string()).collect::<Vec<_>>().join(" ");
         let first = Packed::of(&object(1, &padding), &mut samples).unwrap();
         let second = Packed::of(&object(2, &padding), &mut samples).unwrap();
         assert!(second.bytes.len() * 10 < first.bytes.len(), "{} {}", first.bytes.len(), second.bytes.len());

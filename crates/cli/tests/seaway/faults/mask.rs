@@ -74,7 +74,9 @@ pub fn masked(world: &World, traces: &[Trace]) -> World {
     let mut world = world.clone();
     for (key, objects) in &mut world {
         let resource = key.split(' ').next().unwrap_or_default();
-        objects.iter_mut().for_each(|object| mask(object, resource, traces));
+        for object in objects {
+            mask(object, resource, traces);
+        }
     }
     world
 }

@@ -104,7 +104,7 @@ impl Transcript {
 
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (time, entry) in self.told.lock().unwrap().lines.iter() {
+        for (time, entry) in &self.told.lock().unwrap().lines {
             writeln!(f, "+{:>8.2} {entry:?}", time.duration_since(self.start).as_secs_f64())?;
         }
         Ok(())
