@@ -403,21 +403,18 @@ fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
         })
 }
 
-/// The split that all rules with our backends agree on.
+/// The split that all rules with our backends agree on: every backend of ours has the weight that [`set_weights`] gives it.
+/// What else a rule of others leads to is theirs, and no part of it.
 fn split(subject: &Subject<'_>, seen: &Value) -> Option<Split> {
-    let mut agreed = None;
-    for rule in split_rules(subject, seen) {
-        let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
-        let total: i64 = refs.iter().map(weight_of).sum();
-        let canary =
-            refs.iter().find(|seen_ref| backend_of(subject, seen_ref).is_some_and(|b| b.variant == Variant::Canary));
-        let weight = u8::try_from(canary.map(weight_of)?).ok().filter(|_| total == 100)?;
-        if agreed.is_some_and(|agreed| agreed != weight) {
-            return None;
-        }
-        agreed = Some(weight);
-    }
-    agreed.map(Split::canary)
+    let refs = |rule: usize| list(seen, &format!("/spec/rules/{rule}/backendRefs"));
+    let ours: Vec<(Variant, i64)> = split_rules(subject, seen)
+        .into_iter()
+        .flat_map(refs)
+        .filter_map(|seen_ref| Some((backend_of(subject, seen_ref)?.variant, weight_of(seen_ref))))
+        .collect();
+    let (_, weight) = ours.iter().find(|(variant, _)| *variant == Variant::Canary)?;
+    let split = Split::canary(u8::try_from(*weight).ok().filter(|weight| *weight <= 100)?);
+    ours.iter().all(|(variant, weight)| *weight == i64::from(split.weight(*variant))).then_some(split)
 }
 
 /// Why the data plane may not have taken up this generation, in Flagger's words. Unlike Flagger's check, a parent that has

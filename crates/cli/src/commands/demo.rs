@@ -130,7 +130,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     if options.keep {
         let path = kubeconfig_path();
         ground.open(0, &path).await?;
-        crate::commands::drydock::invite(&ground, &path, options.json);
+        crate::commands::drydock::invite(&ground, &path, crate::commands::drydock::EXAMPLE, options.json);
         stop.cancelled().await;
     }
     ground.stop().await;

@@ -56,12 +56,16 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     }
     let mut ground = Ground::start(options.speed, &std::env::current_exe()?).await?;
     let path = options.kubeconfig.unwrap_or_else(kubeconfig_path);
+    let empty = files.is_empty();
+    if empty {
+        ground.work_in("default");
+    }
     ground.open(options.port, &path).await?;
     if options.with_operator {
         ground.start_operator();
     }
     ground.apply(files.iter().map(|(name, text)| (name.as_str(), text.as_str()))).await?;
-    invite(&ground, &path, options.json);
+    invite(&ground, &path, if empty { FIRST_STEPS } else { EXAMPLE }, options.json);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(ExitCode::SUCCESS),
         error = ground.operator_ended() => Err(error),
@@ -70,10 +74,22 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     ended
 }
 
+/// What to try in a cluster with the example in it.
+pub(crate) const EXAMPLE: &str = "  kubectl get canaries --all-namespaces
+  kubectl -n test get deployments,pods,httproutes
+  kubectl -n test set image deployment/podinfo podinfod=stefanprodan/podinfo:6.0.3
+  kubectl -n test describe canary podinfo";
+
+/// What to try in a cluster with nothing in it.
+const FIRST_STEPS: &str = "  kubectl create deployment podinfo --image=stefanprodan/podinfo:6.0.0 --port=9898
+  kubectl expose deployment podinfo --port=9898
+  kubectl get deployments,pods,services";
+
 /// Says how to use the cluster.
-pub(crate) fn invite(ground: &Ground, kubeconfig: &Path, json: bool) {
+pub(crate) fn invite(ground: &Ground, kubeconfig: &Path, commands: &str, json: bool) {
     let path = kubeconfig.display();
-    let proxy = ground.cluster().proxy_url("test");
+    let namespace = ground.namespace();
+    let proxy = ground.cluster().proxy_url(namespace);
     if json {
         output::line(&json!({ "kubeconfig": path.to_string(), "httpProxy": proxy }).to_string());
         return;
@@ -84,14 +100,11 @@ pub(crate) fn invite(ground: &Ground, kubeconfig: &Path, json: bool) {
 The cluster runs until you press Ctrl-C. From another terminal:
 
   export KUBECONFIG={path}
-  kubectl get canaries --all-namespaces
-  kubectl -n test get deployments,pods,httproutes
-  kubectl -n test set image deployment/podinfo podinfod=stefanprodan/podinfo:6.0.3
-  kubectl -n test describe canary podinfo
+{commands}
 
 Names of the cluster are reached through its proxy:
 
-  http_proxy={proxy} curl http://podinfo.test:9898/
+  http_proxy={proxy} curl http://podinfo.{namespace}:9898/
 "
     ));
 }

@@ -47,6 +47,8 @@ pub struct Ground {
     cluster: Cluster,
     operator: Option<Running>,
     kubeconfig: Option<Kubeconfig>,
+    /// Where kubectl works unless it is told otherwise.
+    namespace: String,
 }
 
 struct Running {
@@ -73,7 +75,7 @@ impl Ground {
             let yaml = serde_json::to_string(&crd)?;
             cluster.apply(&yaml).await.context("the custom resources were not installed")?;
         }
-        Ok(Self { cluster, operator: None, kubeconfig: None })
+        Ok(Self { cluster, operator: None, kubeconfig: None, namespace: "test".to_owned() })
     }
 
     /// The cluster.
@@ -127,6 +129,16 @@ impl Ground {
         }
     }
 
+    /// Where kubectl works unless it is told otherwise; `test`, where the examples live, if nobody says.
+    pub fn work_in(&mut self, namespace: &str) {
+        namespace.clone_into(&mut self.namespace);
+    }
+
+    /// Where kubectl works.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// Serves the API for kubectl on `port` (0: any) and writes a kubeconfig to `path`, where nothing may be yet. The
     /// file goes when the cluster does.
     pub async fn open(&mut self, port: u16, path: &Path) -> anyhow::Result<SocketAddr> {
@@ -138,7 +150,7 @@ impl Ground {
             .with_context(|| format!("cannot listen on {wanted}; choose another port with --port"))?;
         let clock = self.cluster.clock();
         let clock = RemoteClock::showing(clock.now(), clock.speed());
-        self.kubeconfig = Some(Kubeconfig::write(path, address, &clock)?);
+        self.kubeconfig = Some(Kubeconfig::write(path, &kubeconfig(address, &self.namespace, &clock))?);
         Ok(address)
     }
 
@@ -168,7 +180,7 @@ struct Kubeconfig {
 
 impl Kubeconfig {
     /// Writes a new file. One that exists is somebody's (`~/.kube/config`), so it is neither changed nor removed.
-    fn write(path: &Path, address: SocketAddr, clock: &RemoteClock) -> anyhow::Result<Self> {
+    fn write(path: &Path, text: &str) -> anyhow::Result<Self> {
         // The file holds no secret: the API asks nobody who they are, so every program of this machine that finds the
         // port can use the cluster, and through a hook of the load tester run commands as this user.
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -180,8 +192,7 @@ impl Kubeconfig {
             _ => anyhow::Error::new(error).context(format!("cannot write the kubeconfig {}", path.display())),
         })?;
         let ours = Self { _file: Leftover::new(path.to_owned()) };
-        file.write_all(kubeconfig(address, clock).as_bytes())
-            .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
+        file.write_all(text.as_bytes()).with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
         Ok(ours)
     }
 }
@@ -192,12 +203,12 @@ pub fn kubeconfig_path() -> PathBuf {
 }
 
 /// The extension is JSON, which is YAML. `seaway watch` reads it; kubectl passes over it.
-fn kubeconfig(address: SocketAddr, clock: &RemoteClock) -> String {
+fn kubeconfig(address: SocketAddr, namespace: &str, clock: &RemoteClock) -> String {
     let clock = serde_json::to_string(&clock.extension()).unwrap_or_default();
     format!(
         "apiVersion: v1\nkind: Config\nclusters:\n- name: drydock\n  cluster:\n    server: http://{address}\n    extensions: [{clock}]\n\
          users:\n- name: drydock\n  user: {{}}\n\
-         contexts:\n- name: drydock\n  context:\n    cluster: drydock\n    user: drydock\n    namespace: test\n\
+         contexts:\n- name: drydock\n  context:\n    cluster: drydock\n    user: drydock\n    namespace: {namespace}\n\
          current-context: drydock\n"
     )
 }
@@ -208,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_names_the_cluster() {
-        let text = kubeconfig(SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)), &RemoteClock::default());
+        let text = kubeconfig(SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)), "test", &RemoteClock::default());
         let config = kube::config::Kubeconfig::from_yaml(&text).unwrap();
         let cluster = config.clusters.first().and_then(|named| named.cluster.clone()).unwrap();
         assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:6443"));
@@ -218,18 +229,17 @@ mod tests {
     #[test]
     fn a_kubeconfig_that_exists_is_neither_changed_nor_removed() {
         let folder = tempfile::TempDir::new().unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443));
-        let clock = RemoteClock::default();
+        let text = "apiVersion: v1";
         let (theirs, ours) = (folder.path().join("config"), folder.path().join("drydock"));
         std::fs::write(&theirs, "mine").unwrap();
-        let error = Kubeconfig::write(&theirs, address, &clock).unwrap_err().to_string();
+        let error = Kubeconfig::write(&theirs, text).unwrap_err().to_string();
         assert!(error.contains("exists and is not overwritten") && error.contains("--kubeconfig"), "{error}");
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "mine");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).unwrap();
-        assert!(Kubeconfig::write(&link, address, &clock).is_err(), "a link of somebody else is not followed");
-        let written = Kubeconfig::write(&ours, address, &clock).unwrap();
-        assert_eq!(std::fs::read_to_string(&ours).unwrap(), kubeconfig(address, &clock));
+        assert!(Kubeconfig::write(&link, text).is_err(), "a link of somebody else is not followed");
+        let written = Kubeconfig::write(&ours, text).unwrap();
+        assert_eq!(std::fs::read_to_string(&ours).unwrap(), text);
         drop(written);
         assert!(!ours.exists() && theirs.exists());
     }

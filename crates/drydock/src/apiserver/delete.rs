@@ -22,6 +22,9 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer that keeps an owner until its dependents have forgotten it.
 pub(crate) const ORPHAN: &str = "orphan";
 
+/// Namespaces that every cluster has.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// What becomes of the objects an object owns.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum Propagation {
@@ -86,6 +89,9 @@ impl Server {
         let mut state = self.store.lock();
         let live = call.live(&state)?;
         let resource = &call.served.resource;
+        if &*resource.id == "namespaces" && IMMORTAL.contains(&call.name.as_str()) {
+            return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
+        }
         options.preconditions.check(resource, &live)?;
         if call.dry_run() || !options.dry_run.is_empty() {
             return Ok(Answer::Plain(200, success(resource, &call.name, meta::uid(&live))));

@@ -231,7 +231,10 @@ impl Server {
             Ok(form) => form,
             Err(error) => return failure(&error),
         };
-        let view = View::new(served.clone(), form);
+        let view = match View::new(served.clone(), form).including(params.get("includeObject")) {
+            Ok(view) => view,
+            Err(error) => return failure(&error),
+        };
         let call = Call {
             user,
             verb,

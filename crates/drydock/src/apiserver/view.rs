@@ -41,18 +41,39 @@ impl Form {
     }
 }
 
+/// What the rows of a table hold besides their cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Include {
+    #[default]
+    Metadata,
+    Object,
+    None,
+}
+
 /// A form and a version.
 #[derive(Clone)]
 pub(crate) struct View {
     served: Served,
     form: Form,
+    include: Include,
     api_version: String,
 }
 
 impl View {
     pub(crate) fn new(served: Served, form: Form) -> Self {
         let api_version = served.api_version();
-        Self { served, form, api_version }
+        Self { served, form, include: Include::default(), api_version }
+    }
+
+    /// With what the parameter `includeObject` asks for: kubectl sorts rows by the whole objects behind them.
+    pub(crate) fn including(self, asked: &str) -> Result<Self> {
+        let include = match asked {
+            "" | "Metadata" => Include::Metadata,
+            "Object" => Include::Object,
+            "None" => Include::None,
+            other => return Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+        };
+        Ok(Self { include, ..self })
     }
 
     /// One object.
@@ -134,7 +155,16 @@ impl View {
     }
 
     fn table(&self, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
-        table(&self.served, items, metadata, now)
+        let mut table = table(&self.served, items, metadata, now);
+        let rows = table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+        for (row, item) in rows.zip(items) {
+            match self.include {
+                Include::Metadata => {}
+                Include::Object => row["object"] = self.versioned(item),
+                Include::None => drop(row.as_object_mut().and_then(|row| row.remove("object"))),
+            }
+        }
+        table
     }
 }
 

@@ -169,6 +169,31 @@ fn a_copy_of_our_rule_follows_the_split() {
 }
 
 #[test]
+fn a_rule_of_others_with_our_backends_and_more_does_not_hide_the_split() {
+    let beta = |weights: [i64; 2]| {
+        let mut route = document(SHARED);
+        let theirs = json!({
+            "matches": [{ "path": { "type": "PathPrefix", "value": "/beta" } }],
+            "backendRefs": [
+                { "name": "podinfo-primary", "port": 80, "weight": weights[0] },
+                { "name": "podinfo-canary", "port": 80, "weight": weights[1] },
+                { "name": "podinfo-canary", "port": 80, "weight": weights[1] },
+                { "name": "other", "port": 80, "weight": 5 },
+            ],
+        });
+        route["spec"]["rules"].as_array_mut().unwrap().push(theirs);
+        route
+    };
+    let objects: Objects = [beta([100, 0])].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, None, "the two rules disagree");
+    let after = patched(&beta([100, 0]), &write(&Canary::test(), &objects, Split::canary(10)));
+    assert_eq!(after, beta([90, 10]));
+    let objects: Objects = [after].into_iter().collect();
+    assert_eq!(route(&read(&Canary::test(), &objects)).split, Some(Split::canary(10)));
+    assert_eq!(write(&Canary::test(), &objects, Split::canary(10)), []);
+}
+
+#[test]
 fn a_foreign_rule_before_ours_keeps_its_shape() {
     let mut shared = document(SHARED);
     let mut theirs = shared["spec"]["rules"][1].clone();

@@ -39,7 +39,7 @@ pub enum Edit {
     Namespace,
     /// Labels on everything of ours.
     Labels,
-    /// A rule of their own in front of the route's.
+    /// A rule of their own behind the route's.
     Rule,
     /// The selector of the apex Service.
     Selector,

@@ -155,13 +155,18 @@ impl Plot {
     }
 
     fn limit_of(&self, state: &State) -> Timestamp {
+        state.begin.0 + self.allowed(state)
+    }
+
+    /// How long the story may take with all that is planned.
+    fn allowed(&self, state: &State) -> Duration {
         let lasts: Duration = state.mishaps.iter().map(|mishap| mishap.kind.lasts()).sum();
         let mut allowed = self.usual.map_or(PATIENCE, |usual| usual + lasts + INTERVAL * SLACK);
         if state.mishaps.len() > 1 {
             // Each of them may cost a failed check, and one may start the analysis again.
             allowed += INTERVAL * SLACK * 2 + self.usual.unwrap_or_default();
         }
-        state.begin.0 + allowed
+        allowed
     }
 
     /// When everything has to be over.
@@ -174,7 +179,8 @@ impl Plot {
         let now = self.clock.now();
         let mut state = self.lock();
         if now >= state.limit {
-            state.limit = now + self.usual.unwrap_or(PATIENCE) + INTERVAL * SLACK;
+            // Faults that were placed behind the wait strike only now.
+            state.limit = now + self.allowed(&state);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Random runs: a story, a terrain and two to eight faults, all drawn from one seed.
 //!
-//! Several faults together may lead to other ends than each alone, so a run may rest at any end the story can have; the
-//! invariants, the silence, the users and the rollout afterwards are held to the same as ever. `make swarm RUNS=… SEED=…`
-//! runs many; a run that fails prints its seed.
+//! Several faults together may lead to other ends than each alone, so a run may rest at any end the story can have, and what
+//! one of them excuses (errors of users while pods come back, a write that was decided before somebody's edit was heard of)
+//! is excused for as long as all of them last together. The silence, the preconditions and the rollout afterwards are held to
+//! the same as ever. `make swarm RUNS=… SEED=…` runs many; a run that fails prints its seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
