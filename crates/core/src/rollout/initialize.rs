@@ -33,8 +33,9 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
             draft.wake_at(round.next_tick());
         }
         // Adoption takes what the target runs now, also when it changed since the primary was made. But what was once
-        // promoted is not replaced without analysis.
-        Some(_) if round.status.last_promoted_spec.is_empty() && !has(round, revision) => {
+        // promoted, or serves users already, is not replaced without analysis: this phase may be a memory of a server that
+        // lags behind, and no write of the status comes before this one to tell.
+        Some(primary) if is_nobodys_yet(round, primary) && !has(round, revision) => {
             draft.make(Effect::Promote { revision: revision.clone(), id: id(round, revision) });
             draft.wake_at(round.next_tick());
         }
@@ -49,6 +50,12 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
     }
     ask_providers(round, &mut draft);
     draft
+}
+
+/// The primary was never promoted and serves nobody.
+fn is_nobodys_yet(round: &Round<'_>, primary: &Workload) -> bool {
+    let serves = round.seen.apex_to_primary && primary.readiness == Readiness::Ready;
+    round.status.last_promoted_spec.is_empty() && !serves
 }
 
 fn id(round: &Round<'_>, revision: &Revision) -> String {

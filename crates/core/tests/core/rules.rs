@@ -84,3 +84,20 @@ fn a_deletion_does_not_wait_for_a_size_that_an_autoscaler_forbids() {
     let decision = decide(now(), &plan(&canary), &before, &seen);
     assert!(decision.effects.contains(&Effect::ApexToTarget), "{decision:#?}");
 }
+
+/// A server that lags behind shows a canary as it was in its adoption, long after that.
+#[test]
+fn a_primary_that_serves_users_is_not_replaced_by_an_adoption() {
+    let canary = Canary::test();
+    let mut adopting = status(&canary, Phase::Initializing);
+    (adopting.last_applied_spec, adopting.last_promoted_spec) = (String::new(), String::new());
+    let pushed = Observed { revision: Some(revision("v2")), target_equals_primary: false, ..settled(0, 2) };
+    let promotes = |seen: &Observed| {
+        let decision = decide(now(), &plan(&canary), &adopting, seen);
+        decision.effects.iter().any(|effect| matches!(effect, Effect::Promote { .. }))
+    };
+    assert!(!promotes(&pushed));
+    assert!(promotes(&Observed { apex_to_primary: false, ..pushed.clone() }), "nobody is on it yet");
+    let down = Observed { primary: Some(workload(0, "")), ..pushed };
+    assert!(promotes(&down), "nobody is served by it");
+}
