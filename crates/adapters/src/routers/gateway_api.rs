@@ -323,8 +323,12 @@ fn is_at_home(canary: &Canary, backend_ref: &Value) -> bool {
 /// The Service has the name of this backend of ours, in whatever namespace. Only in our own rule is one of another
 /// namespace ours too, moved there by somebody.
 fn has_name_of(backend_ref: &Value, backend: &Backend) -> bool {
+    is_service(backend_ref, &backend.host)
+}
+
+fn is_service(backend_ref: &Value, name: &str) -> bool {
     let kind = backend_ref.get("kind").and_then(Value::as_str).unwrap_or("Service");
-    kind == "Service" && text(backend_ref, "/group").is_empty() && text(backend_ref, "/name") == backend.host
+    kind == "Service" && text(backend_ref, "/group").is_empty() && text(backend_ref, "/name") == name
 }
 
 fn is_ours(subject: &Subject<'_>, backend_ref: &Value, backend: &Backend) -> bool {
@@ -338,7 +342,7 @@ fn is_namesake(subject: &Subject<'_>, backend_ref: &Value) -> bool {
 
 /// The backend is the apex Service by name, in another namespace.
 fn is_apex_abroad(subject: &Subject<'_>, backend_ref: &Value) -> bool {
-    text(backend_ref, "/name") == subject.canary.apex_name() && !is_at_home(subject.canary, backend_ref)
+    is_service(backend_ref, subject.canary.apex_name()) && !is_at_home(subject.canary, backend_ref)
 }
 
 fn backend_of<'a>(subject: &'a Subject<'_>, backend_ref: &Value) -> Option<&'a Backend> {

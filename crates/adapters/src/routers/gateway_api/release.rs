@@ -11,7 +11,7 @@ use seaway_api::Canary;
 use serde_json::{Value, json};
 
 use super::rule::Shape;
-use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, put_rule, test_names, weight_of};
+use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, is_service, put_rule, test_names, weight_of};
 use crate::object::{self, Patch, at, controller, list, number, owner_reference, text};
 use crate::term::TERM;
 
@@ -26,7 +26,7 @@ pub(super) fn names_apex(canary: &Canary, seen: &Value) -> bool {
 
 /// The backend is the apex Service.
 pub(super) fn is_apex(canary: &Canary, backend: &Value) -> bool {
-    text(backend, "/name") == canary.apex_name() && is_at_home(canary, backend)
+    is_service(backend, canary.apex_name()) && is_at_home(canary, backend)
 }
 
 /// The rule leads to the apex Service and nowhere else.
