@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::rule::Shape;
 use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, is_service, put_rule, test_names, weight_of};
-use crate::object::{self, Patch, at, controller, list, number, owner_reference, text};
+use crate::object::{self, Patch, at, controller, list, number, owner_reference};
 use crate::term::TERM;
 
 /// Which Canary a route was released by.
