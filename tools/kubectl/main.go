@@ -1,5 +1,5 @@
 // Command kubectl is stock kubectl, built from its published modules, so that drydock's API server is tested with the
-// client people use, in a known version. The script build, next to this file, makes it.
+// client people use, in a known version. `tools/install kubectl` makes it.
 package main
 
 import (

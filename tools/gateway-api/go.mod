@@ -1,0 +1,6 @@
+// The Gateway API, for its custom resources: config/crd.
+module seaway/tools/gateway-api
+
+go 1.26.0
+
+require sigs.k8s.io/gateway-api v1.6.3
