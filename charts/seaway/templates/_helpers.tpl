@@ -1,0 +1,81 @@
+{{- define "seaway.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "seaway.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What pods are selected by; never changes in the life of a release. */}}
+{{- define "seaway.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "seaway.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "seaway.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "seaway.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "seaway.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "seaway.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Without election there is one, whatever replicaCount says. */}}
+{{- define "seaway.replicas" -}}
+{{- if .Values.leaderElection.enabled -}}{{ .Values.leaderElection.replicaCount }}{{- else -}}1{{- end -}}
+{{- end -}}
+
+{{/* Where the Lease is: -namespace wins over -leader-election-namespace. */}}
+{{- define "seaway.leaseNamespace" -}}
+{{- .Values.namespace | default .Values.leaderElection.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* Values that cannot work together, or that ask for what is not there. Types and ranges are in values.schema.json. */}}
+{{- define "seaway.checks" -}}
+{{- if regexMatch "(^|/)flagger$" (.Values.image.repository | toString) -}}
+{{- fail (printf "image.repository: %s is Flagger's image and cannot run Seaway; remove image.repository and image.tag from your values" .Values.image.repository) -}}
+{{- end -}}
+{{- if (.Values.prometheus).install -}}
+{{- fail "prometheus.install: this chart brings no Prometheus; set prometheus.install=false and metricsServer to the URL of yours" -}}
+{{- end -}}
+{{- if ((.Values.controlplane).kubeconfig).secretName -}}
+{{- fail "controlplane.kubeconfig.secretName: routes in another cluster are not built, they are written where the canaries are; leave it empty" -}}
+{{- end -}}
+{{- if and (not .Values.leaderElection.enabled) (gt (int .Values.leaderElection.replicaCount) 1) -}}
+{{- fail (printf "leaderElection.replicaCount: %d operators without election would all act at once; set leaderElection.enabled=true, or replicaCount=1" (int .Values.leaderElection.replicaCount)) -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.name: must be set when serviceAccount.create is false; name the account that is to be used" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The name of a CRD that exists and is not of this release, otherwise nothing. Helm would refuse to install over it, and it
+belongs to a Flagger or to somebody who applied it: it is left alone.
+*/}}
+{{- define "seaway.foreignCrd" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $seen := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name -}}
+{{- if $seen -}}
+{{- $notes := $seen.metadata.annotations | default dict -}}
+{{- $owner := printf "%s/%s" (get $notes "meta.helm.sh/release-namespace") (get $notes "meta.helm.sh/release-name") -}}
+{{- if ne $owner (printf "%s/%s" $root.Release.Namespace $root.Release.Name) -}}{{ $name }}{{- end -}}
+{{- end -}}
+{{- end -}}
