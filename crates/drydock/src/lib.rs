@@ -5,12 +5,14 @@
 
 pub mod apiserver;
 mod bell;
+pub mod berth;
 pub mod clock;
 pub mod cluster;
 pub mod controllers;
 pub mod fault;
 pub mod gateway;
 pub mod load;
+pub mod manifests;
 pub mod names;
 pub mod net;
 pub mod pods;

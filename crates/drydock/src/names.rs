@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 use crate::bell::{Bell, Listener};
 use crate::net::{Net, Stream};
 
+pub(crate) mod dns;
 pub(crate) mod follow;
 mod index;
 mod publish;
@@ -170,6 +171,16 @@ impl Names {
     /// Every pod that has an address, in order of namespace and name.
     pub fn pods(&self) -> Vec<Arc<Pod>> {
         self.shared.index().pods()
+    }
+
+    /// Every Service there is.
+    pub(crate) fn services(&self) -> Vec<(ServiceName, ServiceEntry)> {
+        self.shared.index().services()
+    }
+
+    /// What DNS answers for a name: a Service's own address, or those of its pods where it has none.
+    pub(crate) fn addresses(&self, host: &str) -> Option<Vec<IpAddr>> {
+        self.shared.index().addresses(host, &self.namespace)
     }
 
     /// Every Service that asks to be scraped by annotation, with its ready addresses.

@@ -2,7 +2,8 @@
 //!
 //! Pods live in 10.244/16 and Services in 10.96/16; neither exists on the machine. With [`Wire::Loopback`] a virtual
 //! address is a TCP listener on 127.0.0.1 with a port of its own, with [`Wire::Memory`] it is a channel of in-memory
-//! streams. Whoever dials cannot tell the difference, so the same servers run under both clocks.
+//! streams. Whoever dials cannot tell the difference, so the same servers run under both clocks. With [`Wire::Direct`] the
+//! addresses are real ones, for the gateways of others must find them too.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,6 +22,8 @@ pub enum Wire {
     Loopback,
     /// Streams in memory: no sockets, deterministic under a paused clock.
     Memory,
+    /// Sockets on the addresses themselves. Somebody gave them to this machine, in a network namespace of its own.
+    Direct,
 }
 
 /// Either end of a connection.
@@ -31,7 +34,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Connection for T {}
 pub type Stream = Pin<Box<dyn Connection>>;
 
 enum Endpoint {
-    Loopback(SocketAddr),
+    Socket(SocketAddr),
     Memory(mpsc::Sender<Stream>),
 }
 
@@ -50,7 +53,7 @@ pub struct Listener {
 }
 
 enum Source {
-    Loopback(TcpListener),
+    Socket(TcpListener),
     Memory(mpsc::Receiver<Stream>),
 }
 
@@ -68,9 +71,13 @@ impl Net {
     /// Starts to listen on a virtual address.
     pub async fn bind(&self, address: SocketAddr) -> io::Result<Listener> {
         let (endpoint, source) = match self.wire {
+            Wire::Direct => {
+                let listener = TcpListener::bind(address).await?;
+                (Endpoint::Socket(address), Source::Socket(listener))
+            }
             Wire::Loopback => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-                (Endpoint::Loopback(listener.local_addr()?), Source::Loopback(listener))
+                (Endpoint::Socket(listener.local_addr()?), Source::Socket(listener))
             }
             Wire::Memory => {
                 let (sender, receiver) = mpsc::channel(1024);
@@ -85,10 +92,10 @@ impl Net {
         Ok(Listener { net: self.clone(), address, source })
     }
 
-    /// The loopback address behind a virtual one, for people who want to `curl` it.
+    /// The socket behind a virtual address, for people who want to `curl` it.
     pub fn loopback(&self, address: SocketAddr) -> Option<SocketAddr> {
         match self.table.lock().unwrap_or_else(PoisonError::into_inner).get(&address) {
-            Some(Endpoint::Loopback(real)) => Some(*real),
+            Some(Endpoint::Socket(real)) => Some(*real),
             _ => None,
         }
     }
@@ -98,13 +105,16 @@ impl Net {
         let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, format!("nobody listens on {address}"));
         let real = {
             let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-            match table.get(&address).ok_or_else(refused)? {
-                Endpoint::Loopback(real) => *real,
-                Endpoint::Memory(sender) => {
+            match table.get(&address) {
+                Some(Endpoint::Socket(real)) => *real,
+                Some(Endpoint::Memory(sender)) => {
                     let (near, far) = tokio::io::duplex(64 * 1024);
                     sender.try_send(Box::pin(far)).map_err(|_| refused())?;
                     return Ok(Box::pin(near));
                 }
+                // Somebody else may listen there.
+                None if self.wire == Wire::Direct => address,
+                None => return Err(refused()),
             }
         };
         let stream = TcpStream::connect(real).await?;
@@ -122,7 +132,7 @@ impl Listener {
     /// The next connection.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         match &mut self.source {
-            Source::Loopback(listener) => {
+            Source::Socket(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 Ok(Box::pin(stream))

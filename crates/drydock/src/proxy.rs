@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use tower::BoxError;
 
+pub(crate) mod cluster_ip;
 pub(crate) mod mesh;
 pub(crate) mod pool;
 

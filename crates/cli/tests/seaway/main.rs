@@ -6,4 +6,5 @@ mod faults;
 mod harness;
 mod house;
 mod kubectl;
+mod real;
 mod scenarios;

@@ -206,14 +206,14 @@ impl Index {
         self.services.get(name)
     }
 
+    pub fn services(&self) -> Vec<(ServiceName, ServiceEntry)> {
+        self.services.iter().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+    }
+
     pub fn scraped_services(&self) -> Vec<(ServiceName, ServiceEntry, Vec<IpAddr>)> {
         let wanted =
             self.services.iter().filter(|(_, entry)| entry.scrape.get("scrape").is_some_and(|on| on == "true"));
-        let addresses = |name| {
-            let keys = self.slices_of.get(name).into_iter().flatten();
-            keys.filter_map(|key| self.slices.get(key)).flat_map(|slice| slice.ready.iter().copied()).collect()
-        };
-        wanted.map(|(name, entry)| (name.clone(), entry.clone(), addresses(name))).collect()
+        wanted.map(|(name, entry)| (name.clone(), entry.clone(), self.ready(name).collect())).collect()
     }
 
     pub fn pod_at(&self, address: IpAddr) -> Option<Arc<Pod>> {
@@ -232,16 +232,36 @@ impl Index {
                 None => Ok(Route { service: None, endpoints: vec![self.endpoint(SocketAddr::new(address, port))] }),
             };
         }
-        let unknown = || LookupError::NoSuchHost(host.to_owned());
+        match self.named(host, namespace) {
+            Some(service) => self.service_route(&service, port),
+            None => Err(LookupError::NoSuchHost(host.to_owned())),
+        }
+    }
+
+    /// The Service of a name; one without dots is in `namespace`.
+    fn named(&self, host: &str, namespace: &str) -> Option<ServiceName> {
         let lower = host.trim_end_matches('.').to_ascii_lowercase();
         let short = lower.strip_suffix(CLUSTER_DOMAIN).unwrap_or(&lower);
         let mut labels = short.split('.');
         let (name, in_namespace, kind) = (labels.next(), labels.next(), labels.next());
         if labels.next().is_some() || kind.is_some_and(|kind| kind != "svc") {
-            return Err(unknown());
+            return None;
         }
         let service = ServiceName::new(in_namespace.unwrap_or(namespace), name.unwrap_or_default());
-        if self.services.contains_key(&service) { self.service_route(&service, port) } else { Err(unknown()) }
+        self.services.contains_key(&service).then_some(service)
+    }
+
+    /// What DNS answers for the name of a Service.
+    pub fn addresses(&self, host: &str, namespace: &str) -> Option<Vec<IpAddr>> {
+        let service = self.named(host, namespace)?;
+        let entry = self.services.get(&service)?;
+        Some(if entry.headless { self.ready(&service).collect() } else { entry.cluster_ips.clone() })
+    }
+
+    /// The ready addresses behind a Service.
+    fn ready(&self, service: &ServiceName) -> impl Iterator<Item = IpAddr> {
+        let keys = self.slices_of.get(service).into_iter().flatten();
+        keys.filter_map(|key| self.slices.get(key)).flat_map(|slice| slice.ready.iter().copied())
     }
 
     /// Who serves a port of a Service.

@@ -184,7 +184,8 @@ impl Programs {
 pub struct PodOptions {
     /// From binding to the start of the containers: pulling and creating.
     pub start_up: Duration,
-    /// How long a deleted pod goes on serving, so that everyone learns that it leaves before it does.
+    /// How long a deleted pod goes on serving, so that everyone learns that it leaves before it does. Zero is an app that
+    /// stops at once.
     pub drain: Duration,
 }
 

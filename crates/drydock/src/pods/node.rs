@@ -4,7 +4,7 @@
 //! cluster causes no request.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -50,7 +50,10 @@ pub(super) async fn register(client: &Client, clock: &Clock) -> kube::Result<()>
         Err(error) => return Err(error),
     }
     // A server that takes status only through its sub-resource has dropped it above.
-    let patch = kube::api::Patch::Merge(json!({"status": status}));
-    nodes.patch_status(NODE, &kube::api::PatchParams::default(), &patch).await?;
+    let patch = Patch::Merge(json!({"status": status}));
+    nodes.patch_status(NODE, &PatchParams::default(), &patch).await?;
+    // And one with the usual admission took the node for one that is not ready yet; nobody else would tell it otherwise.
+    let patch = Patch::Merge(json!({"spec": {"taints": null}}));
+    nodes.patch(NODE, &PatchParams::default(), &patch).await?;
     Ok(())
 }

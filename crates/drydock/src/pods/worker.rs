@@ -324,7 +324,8 @@ impl Worker {
         let pod = self.pod.borrow().clone();
         let grace = pod.metadata.deletion_grace_period_seconds.and_then(|grace| u64::try_from(grace).ok());
         let grace = Duration::from_secs(grace.unwrap_or(DEFAULT_GRACE));
-        if self.containers.iter().any(|container| container.run.is_some()) {
+        let drains = !self.site.options.drain.is_zero();
+        if drains && self.containers.iter().any(|container| container.run.is_some()) {
             let heard = tokio::time::sleep(NEWS.min(grace));
             let drained = self.site.clock.sleep(self.site.options.drain.min(grace));
             futures::join!(heard, drained);

@@ -3,7 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 /// Set in such a process, to the name of its test.
-const ALONE: &str = "SEAWAY_TEST_ALONE";
+pub const ALONE: &str = "SEAWAY_TEST_ALONE";
 
 /// Runs a test of this binary once more, in a process that does nothing else, and answers how that ended. In that process
 /// there is no answer: the test is to do its work. What it writes to stderr is seen at once.

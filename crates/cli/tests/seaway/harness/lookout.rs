@@ -13,9 +13,10 @@ use seaway_core::invariants::commit::{Pods, Scene, check};
 use seaway_core::plan::{Plan, Settings};
 use seaway_core::revision::template_hash;
 use seaway_core::split::{Split, Variant};
-use seaway_drydock::Cluster;
 use seaway_drydock::apiserver::Commit;
 use serde_json::Value;
+
+use super::Commits;
 
 /// Watches one cluster.
 #[derive(Clone, Default)]
@@ -41,10 +42,10 @@ const WATCHED: [&str; 4] = ["canaries", "deployments", "services", "httproutes"]
 
 impl Lookout {
     /// Starts to watch.
-    pub fn on(cluster: &Cluster) -> Self {
+    pub fn on(cluster: &impl Commits) -> Self {
         let lookout = Self::default();
         let log = lookout.0.clone();
-        cluster.api().on_commit(move |commit| log.lock().unwrap().see(commit));
+        cluster.on_commit(move |commit| log.lock().unwrap().see(commit));
         lookout
     }
 

@@ -5,6 +5,7 @@
 //! write.
 
 mod alone;
+mod ground;
 mod hooks;
 mod lookout;
 pub mod podinfo;
@@ -17,25 +18,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::Api;
 use seaway_adapters::http::Http;
-use seaway_api::canary::{Canary, CanaryStatus, Phase};
+use seaway_api::canary::{Canary, Phase};
 use seaway_cli::glue::{ClusterClock, ClusterDial};
 use seaway_drydock::apiserver::Request;
 use seaway_drydock::pods::Programs;
 use seaway_drydock::{Cluster, Options};
 use seaway_operator::{Config, Operator};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use alone::alone;
+pub use alone::{ALONE, alone};
+pub use ground::Ground;
 pub use hooks::Hooks;
 pub use lookout::Lookout;
 pub use process::Process;
-pub use transcript::{Entry, Transcript};
+pub use transcript::{Commits, Entry, Transcript};
 pub use users::Users;
 
 /// The name under which the operator's requests are logged.
@@ -146,12 +146,6 @@ impl Ship {
         task.await.unwrap();
     }
 
-    pub async fn apply(&self, yaml: &str) {
-        if let Err(error) = self.cluster.apply(yaml).await {
-            panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
-        }
-    }
-
     /// Replaces a CRD.
     pub async fn replace_crd(&self, json: &str) {
         use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -175,95 +169,31 @@ impl Ship {
         api.replace(&name, &PostParams::default(), &object).await.unwrap();
     }
 
-    pub fn api<K>(&self, namespace: &str) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.cluster.client("test"), namespace)
-    }
-
-    pub async fn canary(&self, name: &str) -> Canary {
-        self.api("test").get(name).await.unwrap()
-    }
-
-    pub async fn status(&self, name: &str) -> CanaryStatus {
-        self.canary(name).await.status.unwrap_or_default()
-    }
-
-    pub async fn deployment(&self, name: &str) -> Deployment {
-        self.api("test").get(name).await.unwrap()
-    }
-
-    pub async fn patch_canary(&self, name: &str, patch: Value) {
-        let api: Api<Canary> = self.api("test");
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-
-    /// As `kubectl set image deployment/NAME podinfod=IMAGE`.
-    pub async fn set_image(&self, name: &str, tag: &str) {
-        let api: Api<Deployment> = self.api("test");
-        let image = format!("ghcr.io/stefanprodan/podinfo:{tag}");
-        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "podinfod", "image": image}]}}}});
-        api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
-    }
-
-    /// The image of a Deployment's first container.
-    pub async fn image(&self, name: &str) -> String {
-        let deployment = self.deployment(name).await;
-        let image = deployment.spec.unwrap().template.spec.unwrap().containers[0].image.clone().unwrap();
-        image.rsplit(':').next().unwrap().to_owned()
-    }
-
-    pub async fn replicas(&self, name: &str) -> i32 {
-        self.deployment(name).await.spec.unwrap().replicas.unwrap_or(1)
-    }
-
-    /// Weights of primary and canary in the HTTPRoute of that name.
-    pub async fn weights(&self, name: &str) -> (i64, i64) {
-        use seaway_api::foreign::gateway::HttpRoute;
-        let route: HttpRoute = self.api("test").get(name).await.unwrap();
-        let route = serde_json::to_value(route).unwrap();
-        let refs = &route["spec"]["rules"][0]["backendRefs"];
-        (refs[0]["weight"].as_i64().unwrap(), refs[1]["weight"].as_i64().unwrap())
-    }
-
-    pub async fn events(&self) -> Vec<Event> {
-        let api: Api<Event> = self.api("test");
-        api.list(&ListParams::default()).await.unwrap().items
-    }
-
-    /// Waits, in simulated time and at most two simulated hours.
-    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
-        for _ in 0..7200 {
-            if holds(self).await {
-                return;
-            }
-            self.sail(Duration::from_secs(1)).await;
-        }
-        panic!("never: {what}\n{}", self.transcript);
-    }
-
-    pub async fn until_phase(&self, name: &str, phase: Phase) {
-        self.until(&format!("{name} is {phase:?}"), async |ship| ship.status(name).await.phase == phase).await;
-    }
-
-    pub async fn until_weight(&self, name: &str, weight: i64) {
-        self.until(&format!("{name} has weight {weight}"), async |ship| {
-            ship.status(name).await.canary_weight == weight
-        })
-        .await;
-    }
-
-    /// Lets simulated time pass.
-    pub async fn sail(&self, duration: Duration) {
-        self.cluster.clock().sleep(duration).await;
-    }
-
     /// What the operator asked the API server since the log was cleared, leases and watches left out.
     pub fn requests(&self) -> Vec<Request> {
         let log = self.cluster.api().log().snapshot();
         let housekeeping = |request: &Request| request.resource == "leases" || request.verb == "watch";
         log.into_iter().filter(|request| request.user == OPERATOR && !housekeeping(request)).collect()
+    }
+}
+
+impl Ground for Ship {
+    fn client(&self) -> kube::Client {
+        self.cluster.client("test")
+    }
+
+    fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    async fn sail(&self, duration: Duration) {
+        self.cluster.clock().sleep(duration).await;
+    }
+
+    async fn apply(&self, yaml: &str) {
+        if let Err(error) = self.cluster.apply(yaml).await {
+            panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+        }
     }
 }
 

@@ -48,17 +48,36 @@ impl Told {
     }
 }
 
+/// A server that tells of every committed write.
+pub trait Commits {
+    /// Calls `hook` with each from now on, in order.
+    fn on_commit(&self, hook: impl Fn(&Commit) + Send + Sync + 'static);
+
+    /// The server's time.
+    fn now(&self) -> Timestamp;
+}
+
+impl Commits for Cluster {
+    fn on_commit(&self, hook: impl Fn(&Commit) + Send + Sync + 'static) {
+        self.api().on_commit(hook);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+}
+
 impl Transcript {
     /// Records everything that is committed from now on.
-    pub fn of(cluster: &Cluster) -> Self {
+    pub fn of(cluster: &impl Commits) -> Self {
         let told: Arc<Mutex<Told>> = Arc::default();
         let sink = told.clone();
-        cluster.api().on_commit(move |commit| {
+        cluster.on_commit(move |commit| {
             if let Some(entry) = entry(commit) {
                 sink.lock().unwrap().add(commit.time, entry);
             }
         });
-        Self { told, start: cluster.clock().now() }
+        Self { told, start: cluster.now() }
     }
 
     pub fn entries(&self) -> Vec<Entry> {

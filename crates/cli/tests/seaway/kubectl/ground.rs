@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::story::Story;
+use crate::real::part;
 
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -16,14 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The path of a kubectl: one that is built from the published modules, or the one on this machine if it is as old. What
 /// kubectl prints changes from one minor version to the next.
 pub fn kubectl() -> Result<PathBuf, String> {
-    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kubectl");
-    let built = Command::new(tool.join("build")).stdin(Stdio::null()).output();
-    let why = match built {
-        Ok(output) if output.status.success() => {
-            return Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
-        }
-        Ok(output) => String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned(),
-        Err(error) => error.to_string(),
+    let why = match part("kubectl") {
+        Ok(built) => return Ok(built),
+        Err(why) => why,
     };
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|folder| folder.join("kubectl")).find(|path| path.is_file());
@@ -32,7 +28,8 @@ pub fn kubectl() -> Result<PathBuf, String> {
     let said = said.map_err(|error| error.to_string())?;
     let said: serde_json::Value = serde_json::from_slice(&said.stdout).map_err(|error| error.to_string())?;
     let minor = said["clientVersion"]["minor"].as_str().unwrap_or_default().trim_end_matches('+');
-    let modules = fs::read_to_string(tool.join("go.mod")).unwrap();
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kubectl/go.mod");
+    let modules = fs::read_to_string(modules).unwrap();
     let wanted = modules.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubectl v0.")?.split('.').next());
     if wanted == Some(minor) {
         return Ok(found);
@@ -50,18 +47,15 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// The server the environment names, or a drydock with an operator in it.
-    pub fn open(kubectl: &Path) -> Self {
-        let folder = tempfile::TempDir::new().unwrap();
-        let bin = folder.path().join("bin");
-        fs::create_dir(&bin).unwrap();
-        symlink(kubectl, bin.join("kubectl")).unwrap();
-        symlink(env!("CARGO_BIN_EXE_seaway"), bin.join("seaway")).unwrap();
-        if let Some(kubeconfig) = std::env::var_os("SEAWAY_KUBECTL_KUBECONFIG") {
-            let has = std::env::var("SEAWAY_KUBECTL_HAS").unwrap_or_default();
-            let has = has.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-            return Self { folder, kubeconfig: kubeconfig.into(), has, drydock: None };
-        }
+    /// A server that is there already, and what it has beyond an API server and controllers.
+    pub fn at(kubeconfig: PathBuf, has: &[&str], kubectl: &Path) -> Self {
+        let has = has.iter().map(|word| (*word).to_owned()).collect();
+        Self { folder: tools(kubectl), kubeconfig, has, drydock: None }
+    }
+
+    /// A drydock with an operator in it.
+    pub fn drydock(kubectl: &Path) -> Self {
+        let folder = tools(kubectl);
         let kubeconfig = folder.path().join("drydock.kubeconfig");
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway-api");
         let mut drydock = Command::new(env!("CARGO_BIN_EXE_seaway"))
@@ -98,6 +92,16 @@ impl Ground {
         }
         scene
     }
+}
+
+/// A folder with the commands of the stories in it.
+fn tools(kubectl: &Path) -> tempfile::TempDir {
+    let folder = tempfile::TempDir::new().unwrap();
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    symlink(kubectl, bin.join("kubectl")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_seaway"), bin.join("seaway")).unwrap();
+    folder
 }
 
 impl Drop for Ground {

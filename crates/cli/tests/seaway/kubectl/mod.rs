@@ -1,13 +1,8 @@
-//! Stock kubectl against drydock: every command of the stories prints what it prints on a real cluster.
+//! Stock kubectl against an API server: every command of the stories prints what it prints on a real cluster.
 //!
-//! The stories are data (`stories/*.txt`, see [`story`]): commands with the output that Kubernetes 1.36 gave. By default
-//! they run against a `seaway drydock` of their own. Two variables run them against any other API server:
-//!
-//! ```text
-//! SEAWAY_KUBECTL_KUBECONFIG=/path/to/kubeconfig   the server; its CRDs of Seaway and of the Gateway API are installed
-//! SEAWAY_KUBECTL_HAS=pods,logs,operator           what it has beyond an API server and controllers
-//! SEAWAY_KUBECTL_STORIES=apply                    only the stories whose name contains this
-//! ```
+//! The stories are data (`stories/*.txt`, see [`story`]): commands with the output that Kubernetes 1.36 gives. They are told
+//! on a `seaway drydock` of their own and on a real server, which keeps them true.
+//! `SEAWAY_KUBECTL_STORIES=apply` tells only those whose name contains this.
 
 mod ground;
 mod story;
@@ -16,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use ground::Ground;
+pub use ground::{Ground, kubectl};
 use story::{Outcome, Story};
 
 /// How many stories are told at once: most of their time is waiting.
@@ -37,14 +32,14 @@ fn folder() -> &'static Path {
 
 #[test]
 fn kubectl_prints_what_it_prints_on_a_real_cluster() {
-    let kubectl = match ground::kubectl() {
-        Ok(kubectl) => kubectl,
-        Err(reason) => {
-            eprintln!("skipped: kubectl::kubectl_prints_what_it_prints_on_a_real_cluster: {reason}");
-            return;
-        }
-    };
-    let ground = Ground::open(&kubectl);
+    match kubectl() {
+        Ok(kubectl) => tell_all(&Ground::drydock(&kubectl)),
+        Err(reason) => eprintln!("skipped: kubectl::kubectl_prints_what_it_prints_on_a_real_cluster: {reason}"),
+    }
+}
+
+/// Tells every story.
+pub fn tell_all(ground: &Ground) {
     let chosen = std::env::var("SEAWAY_KUBECTL_STORIES").unwrap_or_default();
     let files = std::fs::read_dir(folder().join("stories")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|file| file.to_string_lossy().contains(&chosen)).collect();
@@ -55,7 +50,7 @@ fn kubectl_prints_what_it_prints_on_a_real_cluster() {
             scope.spawn(|| {
                 let next = || untold.lock().unwrap().pop();
                 while let Some(file) = next() {
-                    tell(&file, &ground, &tally);
+                    tell(&file, ground, &tally);
                 }
             });
         }

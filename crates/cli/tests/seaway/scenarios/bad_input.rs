@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, ConditionStatus, Phase};
 use serde_json::{Value, json};
 
-use crate::harness::{CANARY, OPERATOR, Ship, Users};
+use crate::harness::{CANARY, Ground, OPERATOR, Ship, Users};
 
 /// One file of `examples/bad`, with what its comments promise.
 struct Exhibit {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rstest::rstest;
 use seaway_api::canary::Phase;
 
-use crate::harness::{Ship, Users};
+use crate::harness::{Ground, Ship, Users};
 
 const HOUR: i64 = 3600;
 

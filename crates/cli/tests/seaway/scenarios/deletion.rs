@@ -8,7 +8,7 @@ use seaway_api::canary::{Canary, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
 use serde_json::{Value, json};
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
 
 const SERVICE: &str = "
 apiVersion: v1

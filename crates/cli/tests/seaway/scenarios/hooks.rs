@@ -3,7 +3,7 @@
 use seaway_api::canary::Phase;
 use serde_json::json;
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
 
 /// The tutorial's Canary with one hook of every type, each at a path of its own.
 fn all_hooks() -> String {

@@ -4,7 +4,7 @@ use kube::api::{Api, Patch, PatchParams};
 use seaway_api::foreign::gateway::HttpRoute;
 use serde_json::{Value, json};
 
-use crate::harness::{OPERATOR, Ship};
+use crate::harness::{Ground, OPERATOR, Ship};
 
 async fn as_operator(ship: &Ship, weights: (i64, i64)) -> Vec<String> {
     let operations: Value = json!([

@@ -15,6 +15,6 @@ mod recovery;
 mod renames;
 mod request_budget;
 mod restarts;
-mod rollout;
+pub mod rollout;
 mod tutorial;
 mod watch;

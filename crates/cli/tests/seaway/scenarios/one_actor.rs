@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
 
-use crate::harness::{CANARY, OPERATOR, Ship, Users};
+use crate::harness::{CANARY, Ground, OPERATOR, Ship, Users};
 
 /// One more operator process, with a way to the API server of its own.
 fn start(ship: &Ship, config: Config, client: Client) -> JoinHandle<()> {

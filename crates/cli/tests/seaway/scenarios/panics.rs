@@ -11,7 +11,7 @@ use seaway_api::canary::{ConditionStatus, Phase};
 use seaway_drydock::Cluster;
 use tower::ServiceExt;
 
-use crate::harness::{CANARY, OPERATOR, PODINFO, Ship, Users};
+use crate::harness::{CANARY, Ground, OPERATOR, PODINFO, Ship, Users};
 
 /// A client whose requests for one route panic, in the round that waits for the answer, while `poison` is set.
 fn poisoned(cluster: &Cluster, poison: &Arc<AtomicBool>) -> Client {

@@ -9,7 +9,7 @@ use seaway_api::canary::{Canary, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
 use serde_json::json;
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_never_becomes_ready_is_rolled_back() {

@@ -7,7 +7,7 @@ use rstest::rstest;
 use seaway_api::canary::{Canary, ConditionStatus, Phase};
 use serde_json::{Value, json};
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
 
 /// What is wrong with the spec, as the condition says it.
 async fn refusal(ship: &Ship) -> Option<String> {

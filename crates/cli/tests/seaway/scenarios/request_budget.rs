@@ -6,7 +6,7 @@ use seaway_api::canary::Phase;
 use seaway_drydock::apiserver::Request;
 use serde_json::json;
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
 
 fn count(requests: &[Request], keep: impl Fn(&Request) -> bool) -> usize {
     requests.iter().filter(|request| keep(request)).count()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 use seaway_api::canary::Phase;
 
-use crate::harness::{Entry, Ship, Users};
+use crate::harness::{Entry, Ground, Ship, Users};
 
 /// A rollout of the tutorial's Canary takes about eight minutes of simulated time; the moments are spread over it and
 /// fall into ticks, between them, and into the promotion.

@@ -1,8 +1,13 @@
 //! The tutorial's rollouts, against the sequence recorded from real Flagger.
 
+use std::time::Duration;
+
 use seaway_api::canary::Phase;
 
-use crate::harness::{CANARY, Ship, Users};
+use crate::harness::{CANARY, Ground, Ship, Users};
+
+/// What is told follows what is stored.
+const NEWS: Duration = Duration::from_secs(2);
 
 /// Recorded from Flagger 1.44.0 on a real cluster; `after` names the step, `message` is the Event's text.
 const GOLDEN: &str = include_str!("../../../../core/tests/golden/gateway-api-weighted.jsonl");
@@ -14,8 +19,7 @@ fn golden(step: &str) -> Vec<String> {
     for line in GOLDEN.lines() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = event["message"].as_str().unwrap();
-        let noise = text.contains("not ready: ") || text.contains("providers are available");
-        if event["after"] == step && !noise && texts.last().map(String::as_str) != Some(text) {
+        if event["after"] == step && !is_noise(text) && texts.last().map(String::as_str) != Some(text) {
             texts.push(text.to_owned());
         }
     }
@@ -23,12 +27,16 @@ fn golden(step: &str) -> Vec<String> {
     texts
 }
 
+/// Whoever waits says so, once or with every tick, depending on who was faster.
+fn is_noise(text: &str) -> bool {
+    text.contains("not ready: ") || text.contains("is not ready (status: ") || text.contains("providers are available")
+}
+
 /// Our texts in the same form; the value of a failing metric is not a promise.
-fn said(ship: &Ship) -> Vec<String> {
+fn said(ground: &impl Ground) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
-    for text in ship.transcript.events() {
-        let noise = text.contains("not ready: ") || text.contains("providers are available");
-        if !noise && texts.last() != Some(&text) {
+    for text in ground.transcript().events() {
+        if !is_noise(&text) && texts.last() != Some(&text) {
             texts.push(text);
         }
     }
@@ -52,21 +60,29 @@ fn weights(steps: &[(&str, i64)]) -> Vec<(String, i64)> {
     steps.iter().map(|(phase, weight)| ((*phase).to_owned(), *weight)).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn initialise_promote_roll_back_and_promote_again_as_flagger_did() {
-    let mut ship = Ship::launch().await;
-    ship.start_operator();
-    ship.apply(CANARY).await;
-    ship.until_phase("podinfo", Phase::Initialized).await;
-    assert_eq!(said(&ship), golden("A1-canary-create"));
-    assert_eq!(ship.transcript.steps("podinfo"), weights(&[("Initializing", 0), ("Initialized", 0)]));
-    assert_eq!((ship.replicas("podinfo").await, ship.replicas("podinfo-primary").await), (0, 2));
-    let users = Users::start(&ship.cluster, 10);
+/// (phase, weight) from the detection on: where it stood before is the step before.
+fn after_detection(ground: &impl Ground) -> Vec<(String, i64)> {
+    let steps = ground.transcript().steps("podinfo");
+    steps.into_iter().skip_while(|(phase, _)| phase != "Progressing").collect()
+}
 
-    ship.transcript.clear();
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-    assert_eq!(said(&ship), golden("A2-set-image-6.0.1"));
+/// The tutorial's Canary is created. The ground has podinfo 6.0.0 and an operator.
+pub async fn initialise_as_flagger_did(ground: &impl Ground, canary: &str) {
+    ground.apply(canary).await;
+    ground.until_phase("podinfo", Phase::Initialized).await;
+    ground.sail(NEWS).await;
+    assert_eq!(said(ground), golden("A1-canary-create"));
+    assert_eq!(ground.transcript().steps("podinfo"), weights(&[("Initializing", 0), ("Initialized", 0)]));
+    assert_eq!((ground.replicas("podinfo").await, ground.replicas("podinfo-primary").await), (0, 2));
+}
+
+/// A good version, one that fails half of its requests, and a good one again.
+pub async fn roll_out_as_flagger_did(ground: &impl Ground) {
+    ground.transcript().clear();
+    ground.set_image("podinfo", "6.0.1").await;
+    ground.until_phase("podinfo", Phase::Succeeded).await;
+    ground.sail(NEWS).await;
+    assert_eq!(said(ground), golden("A2-set-image-6.0.1"));
     let promoted = weights(&[
         ("Progressing", 0),
         ("Progressing", 10),
@@ -78,32 +94,39 @@ async fn initialise_promote_roll_back_and_promote_again_as_flagger_did() {
         ("Finalising", 0),
         ("Succeeded", 0),
     ]);
-    let after_detection = |ship: &Ship| {
-        let steps = ship.transcript.steps("podinfo");
-        steps.into_iter().skip_while(|(phase, _)| phase != "Progressing").collect::<Vec<_>>()
-    };
-    assert_eq!(after_detection(&ship), promoted);
-    assert_eq!(ship.transcript.route("podinfo"), [10, 20, 30, 40, 50, 0]);
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
+    assert_eq!(after_detection(ground), promoted);
+    assert_eq!(ground.transcript().route("podinfo"), [10, 20, 30, 40, 50, 0]);
+    assert_eq!(ground.image("podinfo-primary").await, "6.0.1");
 
-    ship.transcript.clear();
-    ship.set_image("podinfo", "6.0.2-err50").await;
-    ship.until_phase("podinfo", Phase::Failed).await;
-    assert_eq!(without_values(said(&ship)), without_values(golden("A3-set-image-6.0.2-err50")));
+    ground.transcript().clear();
+    ground.set_image("podinfo", "6.0.2-err50").await;
+    ground.until_phase("podinfo", Phase::Failed).await;
+    ground.sail(NEWS).await;
+    assert_eq!(without_values(said(ground)), without_values(golden("A3-set-image-6.0.2-err50")));
     assert_eq!(
-        after_detection(&ship),
+        after_detection(ground),
         weights(&[("Progressing", 0), ("Progressing", 10), ("Failed", 0)]),
         "{}",
-        ship.transcript
+        ground.transcript()
     );
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
-    assert_eq!(ship.replicas("podinfo").await, 0);
+    assert_eq!(ground.image("podinfo-primary").await, "6.0.1");
+    assert_eq!(ground.replicas("podinfo").await, 0);
 
-    ship.transcript.clear();
-    ship.set_image("podinfo", "6.0.3").await;
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-    assert_eq!(said(&ship), golden("A3b-set-image-6.0.3-after-failure"));
-    assert_eq!(after_detection(&ship), promoted);
+    ground.transcript().clear();
+    ground.set_image("podinfo", "6.0.3").await;
+    ground.until_phase("podinfo", Phase::Succeeded).await;
+    ground.sail(NEWS).await;
+    assert_eq!(said(ground), golden("A3b-set-image-6.0.3-after-failure"));
+    assert_eq!(after_detection(ground), promoted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn initialise_promote_roll_back_and_promote_again_as_flagger_did() {
+    let mut ship = Ship::launch().await;
+    ship.start_operator();
+    initialise_as_flagger_did(&ship, CANARY).await;
+    let users = Users::start(&ship.cluster, 10);
+    roll_out_as_flagger_did(&ship).await;
     assert_eq!(users.failures_of_ours("6.0.2-err50"), 0, "{:?}", users.seen());
 }
 
@@ -114,9 +137,9 @@ async fn users_see_the_split_the_status_shows() {
     ship.set_image("podinfo", "6.0.1").await;
     for weight in [10_u64, 20, 30] {
         ship.until_weight("podinfo", i64::try_from(weight).unwrap()).await;
-        ship.sail(std::time::Duration::from_secs(2)).await;
+        ship.sail(Duration::from_secs(2)).await;
         users.forget();
-        ship.sail(std::time::Duration::from_secs(50)).await;
+        ship.sail(Duration::from_secs(50)).await;
         let seen = users.seen();
         let new = seen.get(&("6.0.1".to_owned(), 200)).copied().unwrap_or_default();
         let all: u64 = seen.values().sum();

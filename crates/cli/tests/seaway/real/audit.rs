@@ -1,0 +1,168 @@
+//! What was asked of a real API server and what it wrote, from its audit log: the same evidence that drydock gives.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use seaway_drydock::apiserver::{Commit, Request};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::control_plane::OPERATOR;
+use crate::harness::{self, Commits};
+
+/// How often the log is read.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long a line waits for earlier ones: requests are logged when they are answered, not when they are stored.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+type Hook = Box<dyn Fn(&Commit) + Send>;
+
+/// Reads an audit log; clones share what was read.
+#[derive(Clone)]
+pub struct Audit {
+    book: Arc<Mutex<Book>>,
+    _task: Arc<Reader>,
+}
+
+struct Reader(JoinHandle<()>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    hooks: Vec<Hook>,
+    requests: Vec<Request>,
+    /// Objects as they were last written, by resource, namespace and name.
+    objects: BTreeMap<(String, String, String), Arc<Value>>,
+}
+
+impl Commits for Audit {
+    fn on_commit(&self, hook: impl Fn(&Commit) + Send + Sync + 'static) {
+        self.book.lock().unwrap().hooks.push(Box::new(hook));
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+impl Audit {
+    /// Follows the log from its beginning.
+    pub fn follow(log: PathBuf) -> Self {
+        let book: Arc<Mutex<Book>> = Arc::default();
+        let told = book.clone();
+        let task = tokio::spawn(async move {
+            let (mut at, mut rest, mut waiting) = (0, String::new(), Vec::new());
+            loop {
+                tokio::time::sleep(GLANCE).await;
+                read(&log, &mut at, &mut rest);
+                while let Some(end) = rest.find('\n') {
+                    let line: String = rest.drain(..=end).collect();
+                    let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
+                    waiting.push((tokio::time::Instant::now() + PATIENCE, event));
+                }
+                let due = waiting.partition_point(|(when, _)| *when <= tokio::time::Instant::now());
+                // What came meanwhile may have been stored before what is due.
+                waiting.sort_by_key(|(_, event)| version(event));
+                let mut book = told.lock().unwrap();
+                waiting.drain(..due).for_each(|(_, event)| book.tell(&event));
+                waiting.sort_by_key(|(when, _)| *when);
+            }
+        });
+        Self { book, _task: Arc::new(Reader(task)) }
+    }
+
+    /// What the operator asked since the last time, Leases and watches left out.
+    pub fn requests(&self) -> Vec<Request> {
+        let housekeeping = |request: &Request| request.resource == "leases" || request.verb == "watch";
+        let all = std::mem::take(&mut self.book.lock().unwrap().requests);
+        all.into_iter().filter(|request| request.user == harness::OPERATOR && !housekeeping(request)).collect()
+    }
+}
+
+fn read(log: &PathBuf, at: &mut u64, rest: &mut String) {
+    let Ok(mut file) = std::fs::File::open(log) else { return };
+    let mut text = Vec::new();
+    if file.seek(SeekFrom::Start(*at)).is_ok() && file.read_to_end(&mut text).is_ok() {
+        *at += text.len() as u64;
+        rest.push_str(&String::from_utf8_lossy(&text));
+    }
+}
+
+/// Where a write stands among all others. Every object of a server takes its versions from one counter.
+fn version(event: &Value) -> Option<u64> {
+    event["responseObject"]["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+impl Book {
+    fn tell(&mut self, event: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let about = &event["objectRef"];
+        let request = Request {
+            user: match text(&event["user"]["username"]) {
+                name if name == OPERATOR => harness::OPERATOR.to_owned(),
+                name => name,
+            },
+            verb: text(&event["verb"]),
+            group: text(&about["apiGroup"]),
+            resource: text(&about["resource"]),
+            namespace: text(&about["namespace"]),
+            name: text(&about["name"]),
+            subresource: text(&about["subresource"]),
+            code: event["responseStatus"]["code"]
+                .as_u64()
+                .and_then(|code| u16::try_from(code).ok())
+                .unwrap_or_default(),
+            time: event["stageTimestamp"].as_str().and_then(|time| time.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH),
+        };
+        if request.is_write() && (200..300).contains(&request.code) {
+            self.commit(&request, &event["responseObject"]);
+        }
+        self.requests.push(request);
+    }
+
+    fn commit(&mut self, request: &Request, answer: &Value) {
+        let named = |name: &str| (request.resource.clone(), request.namespace.clone(), name.to_owned());
+        let name = answer.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&request.name);
+        let key = named(name);
+        let before = self.objects.get(&key).cloned();
+        let meta = |field: &str| answer.pointer(&format!("/metadata/{field}"));
+        let is_gone = request.verb == "delete" && meta("uid").is_none()
+            || meta("deletionTimestamp").is_some() && meta("finalizers").is_none();
+        let after = if is_gone {
+            self.objects.remove(&key);
+            None
+        } else if meta("uid").is_none() || request.subresource == "scale" {
+            // Not the object: a Scale, or many at once.
+            return;
+        } else {
+            let same = |seen: &Arc<Value>| seen.pointer("/metadata/resourceVersion") == meta("resourceVersion");
+            if before.as_ref().is_some_and(same) {
+                return;
+            }
+            let after = Arc::new(answer.clone());
+            self.objects.insert(key, after.clone());
+            Some(after)
+        };
+        let commit = Commit {
+            user: request.user.clone(),
+            verb: request.verb.clone(),
+            group: request.group.clone(),
+            resource: request.resource.clone(),
+            subresource: request.subresource.clone(),
+            before,
+            after,
+            revision: meta("resourceVersion").and_then(Value::as_str).and_then(|v| v.parse().ok()).unwrap_or_default(),
+            time: request.time,
+        };
+        self.hooks.iter().for_each(|hook| hook(&commit));
+    }
+}

@@ -1,0 +1,144 @@
+//! A whole real cluster: control plane, a node that runs pods, names, and the operator as a process of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use seaway_cli::glue::{LOADTESTER_IMAGE, LoadTester};
+use seaway_cli::loadtester::{Offer, Toolbox};
+use seaway_drydock::Clock;
+use seaway_drydock::berth::Berth;
+use seaway_drydock::manifests::{self, ApplyError};
+use seaway_drydock::pods::{PodOptions, Programs};
+use tempfile::TempDir;
+
+use super::audit::Audit;
+use super::control_plane::{ApiServer, Etcd, OPERATOR};
+use super::parts::installed;
+use super::process::Program;
+use crate::harness::{Ground, Lookout, Transcript};
+
+/// The programs every cluster is made of.
+pub const PARTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "gateway-api"];
+
+/// A cluster, and the operator in it.
+pub struct RealCluster {
+    pub audit: Audit,
+    pub transcript: Transcript,
+    pub lookout: Lookout,
+    pub berth: Berth,
+    pub api: ApiServer,
+    pub etcd: Etcd,
+    client: Client,
+    operator: Option<Program>,
+    _controllers: Program,
+    folder: TempDir,
+}
+
+impl RealCluster {
+    /// Control plane, node and custom resources; nothing else yet.
+    pub async fn start(pods: PodOptions) -> Self {
+        let folder = TempDir::new().unwrap();
+        let etcd = Etcd::start(folder.path());
+        let api = ApiServer::start("cluster", 6443, folder.path()).await;
+        let audit = Audit::follow(api.audit_log());
+        let (transcript, lookout) = (Transcript::of(&audit), Lookout::on(&audit));
+        let controllers = api.controllers();
+        let toolbox = Toolbox::create(Path::new(env!("CARGO_BIN_EXE_seaway")), Offer::OursFirst).unwrap();
+        let programs = Programs::built_in().with(LOADTESTER_IMAGE, LoadTester::new(Arc::new(toolbox)));
+        let clock = Clock::starting_at(Timestamp::now(), 1);
+        let berth = Berth::start(&api.client("kubelet").await, clock, programs, pods).await.unwrap();
+        let client = api.client("admin").await;
+        let cluster = Self {
+            audit,
+            transcript,
+            lookout,
+            berth,
+            api,
+            etcd,
+            client,
+            operator: None,
+            _controllers: controllers,
+            folder,
+        };
+        for crd in seaway_api::crds::crds() {
+            cluster.apply(&serde_json::to_string(&crd).unwrap()).await;
+        }
+        let gateway_api = installed("gateway-api").join("config/crd/experimental");
+        for file in fs::read_dir(gateway_api).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.file_name().is_some_and(|name| name != "kustomization.yaml") {
+                cluster.apply(&fs::read_to_string(file).unwrap()).await;
+            }
+        }
+        cluster
+    }
+
+    /// Where its programs keep what they keep.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts `seaway operator`, as the chart's ServiceAccount.
+    pub fn start_operator(&mut self, flags: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
+        command
+            .arg("operator")
+            .arg(format!("-kubeconfig={}", self.api.kubeconfig(OPERATOR).display()))
+            .args(["-mesh-provider=gatewayapi:v1", "-port=0", "-log-level=info"])
+            .args(flags);
+        self.operator = Some(Program::start("seaway", self.folder.path(), &mut command));
+    }
+
+    /// `kill -9`.
+    pub fn kill_operator(&mut self) {
+        self.operator.take().expect("an operator is running").kill();
+    }
+}
+
+impl Ground for RealCluster {
+    const GLANCE: Duration = Duration::from_millis(100);
+    const GLANCES: u32 = 3_000;
+
+    fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    async fn sail(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    /// A kind whose CustomResourceDefinition is new is not served at once.
+    async fn apply(&self, yaml: &str) {
+        for _ in 0..100 {
+            match manifests::apply(&self.client, yaml).await {
+                Ok(_) => return,
+                Err(ApplyError::Refused { source, .. }) if !matches!(&*source, kube::Error::Api(refusal) if refusal.code != 404) =>
+                {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string)),
+            }
+        }
+        panic!("never applied:\n{yaml}");
+    }
+}
+
+impl Drop for RealCluster {
+    /// As on drydock, every scenario ends with the lookout's word.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.transcript);
+            return;
+        }
+        let violations = self.lookout.violations();
+        assert!(violations.is_empty(), "{violations:#?}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The same on a real cluster: kube-apiserver, kube-controller-manager, etcd, real gateways and a real Prometheus.
+//!
+//! Every test has a cluster of its own, in network, mount and process namespaces of its own ([`haven`]), so that several run
+//! at once on one machine and nothing is left when one panics. `tools/install` brings the programs. Where that is
+//! impossible a test says why and is counted as skipped; with `SEAWAY_REAL=required` it fails instead.
+
+mod audit;
+mod cluster;
+mod control_plane;
+mod gateways;
+mod haven;
+mod kills;
+mod kubectl;
+mod parts;
+mod process;
+mod prometheus;
+mod rollout;
+mod splits;
+mod users;
+
+pub use parts::part;
