@@ -17,13 +17,14 @@ use seaway_drydock::pods::{PodOptions, Programs};
 use tempfile::TempDir;
 
 use super::audit::Audit;
+use super::chart::Rendered;
 use super::control_plane::{ApiServer, Etcd, OPERATOR};
 use super::parts::installed;
 use super::process::Program;
 use crate::harness::{Ground, Lookout, Transcript};
 
 /// The programs every cluster is made of.
-pub const PARTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "gateway-api"];
+pub const PARTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "gateway-api", "helm"];
 
 /// A cluster, and the operator in it.
 pub struct RealCluster {
@@ -35,6 +36,7 @@ pub struct RealCluster {
     pub etcd: Etcd,
     client: Client,
     operator: Option<Program>,
+    flags: Vec<String>,
     _controllers: Program,
     folder: TempDir,
 }
@@ -62,6 +64,7 @@ impl RealCluster {
             etcd,
             client,
             operator: None,
+            flags: Vec::new(),
             _controllers: controllers,
             folder,
         };
@@ -82,14 +85,23 @@ impl RealCluster {
         self.folder.path()
     }
 
-    /// Starts `seaway operator`, as the chart's ServiceAccount.
-    pub fn start_operator(&mut self, flags: &[&str]) {
+    /// Starts `seaway operator` as the chart does, as who the chart says it is, with these values of the chart set.
+    pub async fn start_operator(&mut self, values: &[&str]) {
+        let chart = Rendered::with(values);
+        self.apply("{apiVersion: v1, kind: Namespace, metadata: {name: seaway-system}}").await;
+        self.apply(&chart.access()).await;
+        self.flags = chart.flags();
+        self.restart_operator();
+    }
+
+    /// Starts another one like the last.
+    pub fn restart_operator(&mut self) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
         command
             .arg("operator")
             .arg(format!("-kubeconfig={}", self.api.kubeconfig(OPERATOR).display()))
-            .args(["-mesh-provider=gatewayapi:v1", "-port=0", "-log-level=info"])
-            .args(flags);
+            .args(&self.flags)
+            .arg("-port=0");
         self.operator = Some(Program::start("seaway", self.folder.path(), &mut command));
     }
 
@@ -132,7 +144,7 @@ impl Ground for RealCluster {
 }
 
 impl Drop for RealCluster {
-    /// As on drydock, every scenario ends with the lookout's word.
+    /// As on drydock, every scenario ends with the lookout's word, and with nothing forbidden.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.transcript);
@@ -140,5 +152,7 @@ impl Drop for RealCluster {
         }
         let violations = self.lookout.violations();
         assert!(violations.is_empty(), "{violations:#?}");
+        let forbidden: Vec<_> = self.audit.requests().into_iter().filter(|request| request.code == 403).collect();
+        assert!(forbidden.is_empty(), "the chart's RBAC is too narrow: {forbidden:#?}");
     }
 }

@@ -12,13 +12,12 @@ use super::parts::installed;
 use super::process::Program;
 
 /// Who may come, and in which groups. What they bring as token is their name.
-const USERS: [(&str, &str); 6] = [
+const USERS: [(&str, &str); 5] = [
     ("admin", "system:masters"),
     ("kubelet", "system:masters"),
     ("kube-controller-manager", "system:masters"),
     ("gateway", "system:masters"),
-    (OPERATOR, "system:masters"),
-    ("nobody", "nobody"),
+    (OPERATOR, "system:serviceaccounts"),
 ];
 
 /// Who the operator is: the ServiceAccount of the chart.

@@ -3,7 +3,7 @@
 use seaway_drydock::pods::PodOptions;
 
 use super::cluster::{PARTS, RealCluster};
-use super::gateways::Traefik;
+use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
 use crate::harness::{GATEWAY, Ground as _, NAMESPACES};
 use crate::kubectl::{Ground, kubectl, tell_all};
@@ -19,7 +19,7 @@ fn kubectl_prints_the_same_as_on_drydock() {
         cluster
             .apply(&GATEWAY.replace("gatewayClassName: istio", "gatewayClassName: traefik").replace("80", "8000"))
             .await;
-        cluster.start_operator(&[]);
+        cluster.start_operator(&[]).await;
         let ground = Ground::at(cluster.api.kubeconfig("admin"), &["operator", "pods"], &kubectl().unwrap());
         tokio::task::spawn_blocking(move || tell_all(&ground)).await.unwrap();
     });

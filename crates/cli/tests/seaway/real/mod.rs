@@ -4,7 +4,9 @@
 //! at once on one machine and nothing is left when one panics. `tools/install` brings the programs. Where that is
 //! impossible a test says why and is counted as skipped; with `SEAWAY_REAL=required` it fails instead.
 
+mod abrupt;
 mod audit;
+mod chart;
 mod cluster;
 mod control_plane;
 mod gateways;

@@ -43,11 +43,6 @@ impl Program {
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
-
-    /// Its process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for Program {

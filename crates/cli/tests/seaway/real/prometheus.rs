@@ -1,5 +1,6 @@
 //! A real Prometheus. Debian's cannot ask Kubernetes what to scrape, so it is told in a file.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -25,8 +26,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes pods that ask for it, and servers at these addresses, every two seconds.
-    pub async fn start(cluster: &RealCluster, servers: &[&str]) -> Self {
+    /// Scrapes pods that ask for it, and a gateway at this address and path, every two seconds.
+    pub async fn start(cluster: &RealCluster, gateway: (SocketAddr, &str)) -> Self {
         let client: Client = cluster.client();
         cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}").await;
         let at = publish_at(&client, HOST, "monitoring", "prometheus", &[("http", PORT)]).await;
@@ -36,7 +37,7 @@ impl Prometheus {
         let config = json!({
             "global": {"scrape_interval": "2s", "scrape_timeout": "2s"},
             "scrape_configs": [
-                {"job_name": "gateways", "static_configs": [{"targets": servers}]},
+                {"job_name": "gateway", "metrics_path": gateway.1, "static_configs": [{"targets": [gateway.0]}]},
                 {"job_name": "pods", "file_sd_configs": [{"files": [pods], "refresh_interval": "5m"}]},
             ],
         });

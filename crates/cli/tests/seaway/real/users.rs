@@ -1,4 +1,4 @@
-//! People who keep asking a real gateway for `www.example.com`, over connections that they keep, and remember what they got.
+//! People who keep asking for podinfo and remember what they got.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +14,10 @@ use tokio::task::JoinSet;
 /// Answers by version and status code; 0 is no answer.
 pub type Seen = BTreeMap<(String, u16), u64>;
 
+/// So many people ask, each after so long.
+const PEOPLE: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Steady traffic through a gateway; dropping it ends the traffic.
 pub struct Users {
     seen: Arc<Mutex<Seen>>,
@@ -21,21 +25,32 @@ pub struct Users {
 }
 
 impl Users {
-    /// So many people, each of whom asks once in `every`.
-    pub fn start(gateway: SocketAddr, people: u32, every: Duration) -> Self {
+    /// People who ask a gateway for `host`, 400 times a second together, over connections that they keep.
+    pub fn of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
+        Self::start(gateway, host, 64)
+    }
+
+    /// People who ask a Service as often, with a connection for each request: one that is kept would lead to the same pod
+    /// for ever.
+    pub fn of_service(service: SocketAddr) -> Self {
+        Self::start(service, "podinfo.test", 0)
+    }
+
+    fn start(at: SocketAddr, host: &'static str, kept: usize) -> Self {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let mut tasks = JoinSet::new();
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        for person in 0..people {
-            let client: Client<_, Empty<bytes::Bytes>> = Client::builder(TokioExecutor::new()).build(connector.clone());
+        for person in 0..PEOPLE {
+            let mut builder = Client::builder(TokioExecutor::new());
+            let client: Client<_, Empty<bytes::Bytes>> = builder.pool_max_idle_per_host(kept).build(connector.clone());
             let seen = seen.clone();
             tasks.spawn(async move {
-                tokio::time::sleep(every * person / people).await;
-                let mut tick = tokio::time::interval(every);
+                tokio::time::sleep(PAUSE * person / PEOPLE).await;
+                let mut tick = tokio::time::interval(PAUSE);
                 loop {
                     tick.tick().await;
-                    let answer = ask(&client, gateway).await;
+                    let answer = ask(&client, at, host).await;
                     *seen.lock().unwrap().entry(answer).or_default() += 1;
                 }
             });
@@ -54,8 +69,8 @@ impl Users {
     }
 }
 
-async fn ask(client: &Client<HttpConnector, Empty<bytes::Bytes>>, gateway: SocketAddr) -> (String, u16) {
-    let request = http::Request::get(format!("http://{gateway}/")).header("host", "www.example.com");
+async fn ask(client: &Client<HttpConnector, Empty<bytes::Bytes>>, at: SocketAddr, host: &str) -> (String, u16) {
+    let request = http::Request::get(format!("http://{at}/")).header("host", host);
     let answer = client.request(request.body(Empty::new()).unwrap()).await;
     let Ok(answer) = answer else { return ("-".to_owned(), 0) };
     let version = answer.headers().get("x-podinfo-version").and_then(|value| value.to_str().ok());

@@ -1,11 +1,12 @@
 //! Traefik, by the Gateway API.
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use super::super::cluster::RealCluster;
 use super::super::parts::installed;
 use super::super::process::Program;
-use super::{publish_at, until_open};
+use super::{Gateway, address, publish_at, until_open};
 use crate::harness::Ground;
 
 /// Where it lives in the corner of the pod network.
@@ -16,9 +17,15 @@ const METRICS: u16 = 8082;
 /// A running Traefik.
 pub struct Traefik(#[expect(dead_code, reason = "runs while it is held")] Program);
 
-impl Traefik {
-    /// Starts it; it serves the Gateways of the class `traefik`. People reach it as `traefik.traefik:8000`.
-    pub async fn start(cluster: &RealCluster) -> Self {
+impl Gateway for Traefik {
+    const PARTS: &[&str] = &["traefik"];
+    const WEB: SocketAddr = SocketAddr::new(address(HOST), PORT);
+    const URL: &str = "http://traefik.traefik:8000";
+    const METRICS: (SocketAddr, &str) = (SocketAddr::new(address(HOST), METRICS), "/metrics");
+    const CANARY: &str = include_str!("../../../../../../examples/traefik/canary.yaml");
+    const METRIC_TEMPLATES: &str = include_str!("../../../../../../examples/traefik/metric-templates.yaml");
+
+    async fn start(cluster: &RealCluster) -> Self {
         cluster.apply(include_str!("../../../../../../examples/traefik/gateway.yaml")).await;
         let at =
             publish_at(&cluster.client(), HOST, "traefik", "traefik", &[("web", PORT), ("metrics", METRICS)]).await;

@@ -1,0 +1,96 @@
+//! Pods that stop at once. Where the order of our own writes decides, no user notices; where Kubernetes replaces pods under
+//! traffic, no more users notice than without us.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use seaway_api::canary::Phase;
+use seaway_drydock::pods::PodOptions;
+
+use super::cluster::{PARTS, RealCluster};
+use super::gateways::{Gateway, Traefik};
+use super::haven::in_haven;
+use super::users::Users;
+use crate::harness::{Ground, NAMESPACES};
+
+/// podinfo with two pods behind a Service, before anybody thought of a canary; and the same once more, which nobody rolls out.
+const APPS: &str = include_str!("abrupt.yaml");
+const CANARY: &str = include_str!("abrupt-canary.yaml");
+
+/// Users, while something happens; and how many requests failed meanwhile and shortly after.
+async fn lost(cluster: &RealCluster, users: Users, what: &str, happens: impl Future<Output = ()>) -> u64 {
+    happens.await;
+    cluster.sail(Duration::from_secs(3)).await;
+    let seen = users.seen();
+    let lost = users.failures_of_ours("");
+    println!("{what}: {lost} of {} requests failed: {seen:?}", seen.values().sum::<u64>());
+    lost
+}
+
+#[test]
+fn pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
+    let parts = [&PARTS[..], &["traefik"]].concat();
+    in_haven("real::abrupt::pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does", &parts, async || {
+        let at_once = PodOptions { drain: Duration::ZERO, ..PodOptions::default() };
+        let mut cluster = RealCluster::start(at_once).await;
+        let _traefik = Traefik::start(&cluster).await;
+        cluster.apply(NAMESPACES).await;
+        cluster.apply(APPS).await;
+        cluster.start_operator(&[]).await;
+        for name in ["podinfo", "plain"] {
+            cluster.until("the app runs", async |cluster| cluster.ready(name).await == 2).await;
+        }
+
+        let service: Service = cluster.api("test").get("podinfo").await.unwrap();
+        let address = service.spec.unwrap().cluster_ip.unwrap().parse().unwrap();
+        let users = Users::of_service(SocketAddr::new(address, 9898));
+        let taken_over = lost(&cluster, users, "takeover of a Service", async {
+            cluster.sail(Duration::from_secs(2)).await;
+            cluster.apply(CANARY).await;
+            cluster.until_phase("podinfo", Phase::Initialized).await;
+            cluster.until("the old pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
+        });
+        assert_eq!(taken_over.await, 0);
+
+        let users = Users::of_gateway(Traefik::WEB, "www.example.com");
+        let rolled_back = lost(&cluster, users, "rollback", async {
+            cluster.set_image("podinfo", "6.0.1").await;
+            cluster.until_weight("podinfo", 25).await;
+            cluster
+                .patch_canary(
+                    "podinfo",
+                    serde_json::json!({"spec": {"analysis": {"webhooks": [
+                        {"name": "back", "type": "rollback", "url": "http://podinfo-primary.test:9898/echo"}
+                    ]}}}),
+                )
+                .await;
+            cluster.until_phase("podinfo", Phase::Failed).await;
+            cluster.until("the canary's pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
+        });
+        assert_eq!(rolled_back.await, 0);
+        cluster.patch_canary("podinfo", serde_json::json!({"spec": {"analysis": {"webhooks": null}}})).await;
+
+        let users = Users::of_gateway(Traefik::WEB, "www.example.com");
+        let ours = lost(&cluster, users, "promotion", async {
+            cluster.set_image("podinfo", "6.0.2").await;
+            cluster.until_phase("podinfo", Phase::Succeeded).await;
+        });
+        let ours = ours.await;
+        let users = Users::of_gateway(Traefik::WEB, "plain.example.com");
+        let plain = lost(&cluster, users, "kubectl set image without a canary", async {
+            cluster.sail(Duration::from_secs(2)).await;
+            cluster.set_image("plain", "6.0.2").await;
+            cluster
+                .until("the rollout ended", async |cluster| {
+                    let status = cluster.deployment("plain").await.status.unwrap_or_default();
+                    status.observed_generation == Some(2)
+                        && status.updated_replicas == Some(2)
+                        && status.replicas == Some(2)
+                })
+                .await;
+        });
+        let plain = plain.await;
+        assert!(ours <= plain, "a promotion lost {ours} requests, Kubernetes alone {plain}");
+    });
+}

@@ -1,0 +1,121 @@
+//! The chart, by real Helm on the real API server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ListParams};
+use seaway_drydock::pods::PodOptions;
+use serde_json::Value;
+
+use super::cluster::{PARTS, RealCluster};
+use super::haven::in_haven;
+use super::parts::installed;
+use crate::harness::Ground;
+
+/// Where the chart is.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/seaway")
+}
+
+/// The chart as Helm renders it for the release `seaway` in `seaway-system`.
+pub struct Rendered(Vec<Value>);
+
+impl Rendered {
+    /// With these values set.
+    pub fn with(values: &[&str]) -> Self {
+        let mut command = Command::new(installed("helm"));
+        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]);
+        for value in values {
+            command.args(["--set", value]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+        Self(objects.into_iter().filter(|object| !object.is_null()).collect())
+    }
+
+    /// Who the operator is and what it may do, as a manifest.
+    pub fn access(&self) -> String {
+        let kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+        let wanted = self.0.iter().filter(|object| kinds.iter().any(|kind| object["kind"] == *kind));
+        wanted.map(|object| format!("---\n{object}\n")).collect()
+    }
+
+    /// The flags its container gets.
+    pub fn flags(&self) -> Vec<String> {
+        let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let arguments = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
+        let texts = arguments.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+        texts.filter(|text| text != "operator").collect()
+    }
+}
+
+#[test]
+fn the_chart_has_the_custom_resources_of_the_binary() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_seaway")).args(["generate", "crds"]).output().unwrap();
+    let stored = std::fs::read_to_string(folder().join("files/crds.yaml")).unwrap();
+    let ours = String::from_utf8(printed.stdout).unwrap();
+    assert!(stored == ours, "run: seaway generate crds > charts/seaway/files/crds.yaml");
+}
+
+/// Runs Helm as an administrator of the cluster.
+fn helm(cluster: &RealCluster, arguments: &[&str]) {
+    let mut command = Command::new(installed("helm"));
+    command.arg("--kubeconfig").arg(cluster.api.kubeconfig("admin")).args(arguments);
+    for (name, folder) in [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")] {
+        command.env(name, cluster.folder().join("helm").join(folder));
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "helm {}: {said}", arguments.join(" "));
+}
+
+/// The pods of the operator that the server admitted.
+async fn pods(cluster: &RealCluster) -> usize {
+    let pods: Api<Pod> = cluster.api("flagger-system");
+    pods.list(&ListParams::default()).await.unwrap().items.len()
+}
+
+#[test]
+fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
+    in_haven("real::chart::helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace", &PARTS, async || {
+        let cluster = RealCluster::start(PodOptions::default()).await;
+        cluster
+            .apply(
+                "{apiVersion: v1, kind: Namespace, metadata: {name: flagger-system, labels: \
+                 {pod-security.kubernetes.io/enforce: restricted}}}",
+            )
+            .await;
+        // As the tutorial installs Flagger, but for the name of the chart.
+        let chart = folder();
+        let chart = chart.to_string_lossy();
+        let tutorial = [
+            "upgrade",
+            "-i",
+            "flagger",
+            &chart,
+            "--namespace",
+            "flagger-system",
+            "--set",
+            "prometheus.install=false",
+            "--set",
+            "meshProvider=gatewayapi:v1",
+            "--set",
+            "metricsServer=http://prometheus.istio-system:9090",
+        ];
+        // The harness brought the custom resources before; the chart leaves them to whoever did.
+        helm(&cluster, &tutorial);
+        cluster.until("the operator's pod is admitted", async |cluster| pods(cluster).await == 1).await;
+        let grown = ["--set", "leaderElection.replicaCount=2", "--set", "podDisruptionBudget.enabled=true"];
+        helm(&cluster, &[&tutorial[..], &grown].concat());
+        cluster.until("the second pod is admitted", async |cluster| pods(cluster).await > 1).await;
+        helm(&cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);
+        let deployments: Api<Deployment> = cluster.api("flagger-system");
+        assert!(deployments.list(&ListParams::default()).await.unwrap().items.is_empty());
+        let kept: Api<CustomResourceDefinition> = Api::all(cluster.client());
+        assert!(kept.get_opt("canaries.flagger.app").await.unwrap().is_some(), "people's canaries would be gone");
+    });
+}
