@@ -1,11 +1,14 @@
 # The commands people and CI use. `make help` lists them.
-.PHONY: help test zoo swarm lint bench demo schemas
+.PHONY: help tools test zoo swarm lint bench demo schemas
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 test: ## Run every test; print how many ran and why any was skipped
 	@tools/run-tests
+
+tools: ## Install the real parts that the tests run beside drydock (needs Go and Python)
+	@tools/install
 
 zoo: ## Put twenty known bugs into the code, one at a time; each must be caught by its test
 	@tools/zoo

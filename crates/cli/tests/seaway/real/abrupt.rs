@@ -24,7 +24,7 @@ async fn lost(cluster: &RealCluster, users: Users, what: &str, happens: impl Fut
     cluster.sail(Duration::from_secs(3)).await;
     let seen = users.seen();
     let lost = users.failures_of_ours("");
-    println!("{what}: {lost} of {} requests failed: {seen:?}", seen.values().sum::<u64>());
+    eprintln!("{what}: {lost} of {} requests failed: {seen:?}", seen.values().sum::<u64>());
     lost
 }
 

@@ -44,6 +44,12 @@ impl Rendered {
         wanted.map(|object| format!("---\n{object}\n")).collect()
     }
 
+    /// The rules of its roles.
+    pub fn rules(&self) -> Vec<Value> {
+        let roles = self.0.iter().filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role");
+        roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
+    }
+
     /// The flags its container gets.
     pub fn flags(&self) -> Vec<String> {
         let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();

@@ -58,7 +58,7 @@ fn killed_at_twenty_points_every_rollout_ends_well() {
             }
             blow(&mut cluster);
             cluster.api.until_ready().await;
-            println!("{what} was killed: {}", points.join(", "));
+            eprintln!("{what} was killed: {}", points.join(", "));
             let under_way = points.iter().filter(|point| !point.starts_with("Succeeded")).count();
             assert!(under_way >= 20, "only {under_way} rollouts were under way");
             for name in names() {

@@ -61,7 +61,7 @@ impl Splits {
     pub fn must_be(&self, weights: &[i64]) {
         for (weight, (canary, all)) in &self.0 {
             let share = *canary as f64 * 100.0 / *all as f64;
-            println!("weight {weight:>3}: {canary} of {all} answers are the canary's, {share:.1} %");
+            eprintln!("weight {weight:>3}: {canary} of {all} answers are the canary's, {share:.1} %");
             assert!((share - *weight as f64).abs() <= TOLERANCE, "{share:.1} % instead of {weight} %");
         }
         let missing: Vec<_> = weights.iter().filter(|weight| !self.0.contains_key(weight)).collect();
