@@ -10,7 +10,7 @@ mod harness;
 
 use std::time::{Duration, Instant};
 
-use harness::{Ship, Users};
+use harness::{Ground, Ship, Users};
 use seaway_api::canary::Phase;
 
 /// One line of the table.

@@ -41,7 +41,7 @@ impl Rendered {
     pub fn access(&self) -> String {
         let kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
         let wanted = self.0.iter().filter(|object| kinds.iter().any(|kind| object["kind"] == *kind));
-        wanted.map(|object| format!("---\n{object}\n")).collect()
+        wanted.fold(String::new(), |all, object| format!("{all}---\n{object}\n"))
     }
 
     /// The rules of its roles.

@@ -19,6 +19,9 @@ const APART: Duration = Duration::from_millis(1_800);
 /// A canary whose rollout takes about fifty seconds.
 const MANIFEST: &str = include_str!("kills.yaml");
 
+/// What happens to a cluster.
+type Blow = fn(&mut RealCluster);
+
 fn names() -> impl Iterator<Item = String> {
     (0..CANARIES).map(|number| format!("app{number:02}"))
 }
@@ -37,7 +40,7 @@ fn killed_at_twenty_points_every_rollout_ends_well() {
         for name in names() {
             cluster.until_phase(&name, Phase::Initialized).await;
         }
-        let blows: [(&str, fn(&mut RealCluster)); 3] = [
+        let blows: [(&str, Blow); 3] = [
             ("the API server", |cluster| cluster.api.crash()),
             ("etcd", |cluster| cluster.etcd.crash()),
             ("the operator", |cluster| {
