@@ -6,14 +6,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use http::{Method, Request};
+use bytes::Buf;
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use seaway_drydock::apiserver::{ApiServer, User};
+use seaway_drydock::apiserver::{self, ApiServer, User};
 use tokio::net::{TcpListener, TcpStream};
-use tower::ServiceExt;
+use tower::{BoxError, ServiceExt};
 
 /// What came through the door.
 #[derive(Default)]
@@ -103,8 +104,26 @@ impl Tally {
     }
 }
 
+/// What is behind the door.
+pub trait Door: Clone + Send + Sync + 'static {
+    /// What its answers are made of.
+    type Body: hyper::body::Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static;
+
+    /// Answers a request of the operator.
+    fn pass(&self, request: Request<Incoming>) -> impl Future<Output = Result<Response<Self::Body>, String>> + Send;
+}
+
+impl Door for ApiServer {
+    type Body = apiserver::Body;
+
+    async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Self::Body>, String> {
+        request.extensions_mut().insert(User("seaway".to_owned()));
+        self.clone().oneshot(request).await.map_err(|error| error.to_string())
+    }
+}
+
 /// Opens the door and returns its address.
-pub async fn open(api: &ApiServer, tally: &Arc<Tally>) -> io::Result<SocketAddr> {
+pub async fn open(api: &impl Door, tally: &Arc<Tally>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let (api, tally) = (api.clone(), tally.clone());
@@ -116,24 +135,20 @@ pub async fn open(api: &ApiServer, tally: &Arc<Tally>) -> io::Result<SocketAddr>
     Ok(address)
 }
 
-async fn connection(api: ApiServer, tally: Arc<Tally>, stream: TcpStream) {
+async fn connection(api: impl Door, tally: Arc<Tally>, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let (api, tally) = (api.clone(), tally.clone());
         async move {
             let uri = request.uri();
             let asked = Asked::of(request.method(), uri.path(), uri.query().unwrap_or_default());
             let is_watch = asked.verb == "watch";
             *tally.requests.lock().unwrap().entry(asked).or_default() += 1;
-            request.extensions_mut().insert(User("seaway".to_owned()));
-            let answer = match api.oneshot(request).await {
-                Ok(answer) => answer,
-                Err(error) => return Err(io::Error::other(error)),
-            };
-            Ok(answer.map(|body| {
+            let answer = api.pass(request).await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>(answer.map(|body| {
                 body.map_frame(move |frame| {
                     let bytes = if is_watch { &tally.watch_bytes } else { &tally.other_bytes };
-                    bytes.fetch_add(frame.data_ref().map_or(0, |data| data.len() as u64), Ordering::Relaxed);
+                    bytes.fetch_add(frame.data_ref().map_or(0, |data| data.remaining() as u64), Ordering::Relaxed);
                     frame
                 })
             }))

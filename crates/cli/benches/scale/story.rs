@@ -5,13 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use seaway_drydock::Clock;
 use tokio::net::TcpListener;
 
-use crate::front::{self, Reading, Tally};
+use crate::front::{self, Door, Reading, Tally};
 use crate::process::{Operator, Usage};
-use crate::scripted::{Scripted, Shape, canary, serve_prometheus};
+use crate::scripted::{Scripted, Server, Shape, canary, serve_prometheus};
 use crate::timeline::{Spread, Timeline, name};
 
 /// Some canaries get their image one by one, this far apart: what one team sees. The rest get theirs all at once.
@@ -85,16 +83,16 @@ pub struct Stage {
 }
 
 /// The ground of one story.
-pub struct Ground {
-    pub cluster: Scripted,
+pub struct Ground<S> {
+    pub cluster: Scripted<S>,
     pub tally: Arc<Tally>,
     pub door: SocketAddr,
     pub proxy: SocketAddr,
 }
 
-impl Ground {
-    pub async fn open() -> Self {
-        let cluster = Scripted::start(Clock::starting_at(Timestamp::now(), 1)).await;
+impl<S: Server + Door> Ground<S> {
+    pub async fn open(api: S) -> Self {
+        let cluster = Scripted::on(api).await;
         let tally = Arc::new(Tally::default());
         let door = front::open(&cluster.api, &tally).await.unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -149,10 +147,10 @@ pub async fn until(what: &str, operator: &mut Operator, all: usize, limit: Durat
 }
 
 /// Runs the story of one size.
-pub async fn run(size: Size) -> Measured {
+pub async fn run(size: Size, api: impl Server + Door) -> Measured {
     let Size { canaries, shape } = size;
     eprintln!("{canaries} canaries: preparing");
-    let ground = Ground::open().await;
+    let ground = Ground::open(api).await;
     let timeline = Timeline::of(&ground.cluster.api, canaries);
     for index in 0..canaries {
         ground.cluster.create_app(&name(index)).await;
@@ -207,7 +205,7 @@ pub async fn run(size: Size) -> Measured {
     }
 }
 
-async fn stage(ground: &Ground, operator: &mut Operator, story: impl AsyncFnOnce(&mut Operator)) -> Stage {
+async fn stage<S>(ground: &Ground<S>, operator: &mut Operator, story: impl AsyncFnOnce(&mut Operator)) -> Stage {
     operator.forget_peak();
     let (start, usage, reading) = (Instant::now(), operator.usage(), ground.tally.read());
     story(operator).await;

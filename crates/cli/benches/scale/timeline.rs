@@ -4,8 +4,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use seaway_drydock::apiserver::{ApiServer, Commit};
+use seaway_drydock::apiserver::Commit;
 use serde_json::Value;
+
+use crate::scripted::Server;
 
 /// The name of canary number `index`.
 pub fn name(index: usize) -> String {
@@ -39,10 +41,10 @@ pub struct Timeline(Arc<Mutex<Vec<Marks>>>);
 
 impl Timeline {
     /// Follows the commits of `api`.
-    pub fn of(api: &ApiServer, canaries: usize) -> Self {
+    pub fn of(api: &impl Server, canaries: usize) -> Self {
         let timeline = Self(Arc::new(Mutex::new(vec![Marks::default(); canaries])));
         let own = timeline.clone();
-        api.on_commit(move |commit| own.take(commit));
+        api.hear(move |commit| own.take(commit));
         timeline
     }
 

@@ -9,6 +9,7 @@ use std::io;
 use axum::Router;
 use axum::http::Uri;
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use http::{Method, Request, header};
 use http_body_util::{BodyExt, Full};
@@ -26,16 +27,47 @@ use tower::ServiceExt;
 /// Where every app of the scripted cluster lives: one namespace, the harder case.
 pub const NAMESPACE: &str = "shop";
 
+/// An API server that tells of its writes.
+pub trait Server: Clone + Send + Sync + 'static {
+    /// How many of the controllers' answers may be on their way at once. One keeps their order.
+    const AT_ONCE: usize = 1;
+
+    /// Answers a request of this user with a code and an object.
+    fn call(&self, user: &str, request: Request<Full<Bytes>>) -> impl Future<Output = (u16, Value)> + Send;
+
+    /// Calls `hook` with every write from now on.
+    fn hear(&self, hook: impl Fn(&Commit) + Send + Sync + 'static);
+}
+
+impl Server for ApiServer {
+    async fn call(&self, user: &str, request: Request<Full<Bytes>>) -> (u16, Value) {
+        let answer = self.as_user(user).oneshot(request).await.unwrap();
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    fn hear(&self, hook: impl Fn(&Commit) + Send + Sync + 'static) {
+        self.on_commit(hook);
+    }
+}
+
 /// An API server with the namespace and custom resources, and the scripted controllers at work.
 #[derive(Clone)]
-pub struct Scripted {
-    pub api: ApiServer,
+pub struct Scripted<S = ApiServer> {
+    pub api: S,
 }
 
 impl Scripted {
-    /// Must be called inside a tokio runtime.
+    /// One of drydock's. Must be called inside a tokio runtime.
     pub async fn start(clock: Clock) -> Self {
-        let api = ApiServer::start(clock, Seed::new(1));
+        Self::on(ApiServer::start(clock, Seed::new(1))).await
+    }
+}
+
+impl<S: Server> Scripted<S> {
+    /// Somebody's, which has the kinds of the Gateway API already.
+    pub async fn on(api: S) -> Self {
         let cluster = Self { api };
         for crd in seaway_api::crds::crds() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -43,7 +75,7 @@ impl Scripted {
         }
         cluster.send("kubectl", Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}})).await;
         let (commits, waiting) = unbounded_channel();
-        cluster.api.on_commit(move |commit| {
+        cluster.api.hear(move |commit| {
             if let Some(answer) = answer(commit) {
                 let _ = commits.send(answer);
             }
@@ -54,10 +86,13 @@ impl Scripted {
 
     /// Sends the answers of the controllers, in the order of what they answer.
     async fn control(self, mut waiting: UnboundedReceiver<(String, Value)>) {
-        while let Some((path, status)) = waiting.recv().await {
+        let answers = futures::stream::poll_fn(move |context| waiting.poll_recv(context));
+        let cluster = &self;
+        let all = answers.for_each_concurrent(S::AT_ONCE, async |(path, status)| {
             // What is gone by now needs no status.
-            let _ = self.try_send("kube-controller-manager", Method::PATCH, &path, &status).await;
-        }
+            let _ = cluster.try_send("kube-controller-manager", Method::PATCH, &path, &status).await;
+        });
+        all.await;
     }
 
     /// Sends a request that must succeed.
@@ -73,10 +108,7 @@ impl Scripted {
         let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
         let request =
             request.body(Full::new(if body.is_null() { Bytes::new() } else { body.to_string().into() })).unwrap();
-        let answer = self.api.as_user(user).oneshot(request).await.unwrap();
-        let code = answer.status().as_u16();
-        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
-        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+        self.api.call(user, request).await
     }
 
     /// Creates the ConfigMap and the Deployment of an app.
@@ -229,7 +261,9 @@ fn answer(commit: &Commit) -> Option<(String, Value)> {
             let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}/status");
             Some((path, json!({"status": ready(generation, replicas)})))
         }
-        "httproutes" => {
+        "httproutes"
+            if object.pointer("/status/parents/0/conditions/0/observedGeneration") != Some(&generation.into()) =>
+        {
             let conditions = ["Accepted", "ResolvedRefs"].map(|kind| {
                 json!({"type": kind, "status": "True", "reason": kind, "message": "", "observedGeneration": generation,
                     "lastTransitionTime": "2026-01-01T00:00:00Z"})

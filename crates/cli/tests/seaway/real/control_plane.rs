@@ -90,13 +90,18 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts one and returns when it is ready.
+    /// Starts one and returns when it is ready. It writes down what it is asked.
     pub async fn start(name: &str, port: u16, folder: &Path) -> Self {
+        Self::with_policy(name, port, folder, AUDIT_POLICY).await
+    }
+
+    /// The same, with an audit policy of the caller's.
+    pub async fn with_policy(name: &str, port: u16, folder: &Path, policy: &str) -> Self {
         let folder = folder.join(name);
         std::fs::create_dir(&folder).unwrap();
         let tokens: Vec<_> = USERS.iter().map(|(user, group)| format!("{user},{user},{user},\"{group}\"\n")).collect();
         std::fs::write(folder.join("tokens"), tokens.concat()).unwrap();
-        std::fs::write(folder.join("audit-policy"), AUDIT_POLICY).unwrap();
+        std::fs::write(folder.join("audit-policy"), policy).unwrap();
         let key = rcgen::KeyPair::generate().unwrap();
         std::fs::write(folder.join("accounts.key"), key.serialize_pem()).unwrap();
         std::fs::write(folder.join("accounts.pub"), key.public_key_pem()).unwrap();

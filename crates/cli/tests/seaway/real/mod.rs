@@ -15,6 +15,7 @@ mod grants;
 mod haven;
 mod kills;
 mod kubectl;
+mod namespaces;
 mod parts;
 mod process;
 mod prometheus;

@@ -1,0 +1,159 @@
+//! A real kube-apiserver as the ground: the same story, the same table.
+
+#[allow(dead_code)]
+#[path = "../../tests/seaway/real/control_plane.rs"]
+mod control_plane;
+#[allow(dead_code)]
+#[path = "../../tests/seaway/real/namespaces.rs"]
+mod namespaces;
+#[allow(dead_code)]
+#[path = "../../tests/seaway/real/parts.rs"]
+mod parts;
+#[allow(dead_code)]
+#[path = "../../tests/seaway/real/process.rs"]
+mod process;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::client::Body;
+use kube::runtime::{WatchStreamExt, watcher};
+use seaway_drydock::apiserver::Commit;
+use seaway_drydock::manifests;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::front::Door;
+use crate::scripted::Server;
+use control_plane::{ApiServer, Etcd};
+use parts::{installed, part};
+
+/// Nothing is written down: that would be the API server's work, and both share the machine.
+const NO_AUDIT: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None}]}";
+
+/// What the story is told by.
+const WATCHED: [(&str, &str, &str, &str); 3] = [
+    ("apps", "v1", "Deployment", "deployments"),
+    ("flagger.app", "v1beta1", "Canary", "canaries"),
+    ("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"),
+];
+
+/// Set in the namespaces that the benchmark made for itself.
+const INSIDE: &str = "SEAWAY_BENCH_INSIDE";
+
+/// Runs this program once more in namespaces of its own, unless that is where it runs. `false`: it has run there.
+pub fn enter() -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        namespaces::prepare();
+        return true;
+    }
+    let wanted = ["etcd", "kube-apiserver", "gateway-api"];
+    let why = wanted.iter().try_for_each(|name| part(name).map(drop)).and_then(|()| namespaces::possible());
+    if let Err(why) = why {
+        eprintln!("GROUND=real is not possible here: {why}");
+        std::process::exit(1);
+    }
+    let mut inside = namespaces::unshare();
+    let ended = inside.arg(std::env::current_exe().unwrap()).env(INSIDE, "1").status().unwrap();
+    if !ended.success() {
+        std::process::exit(1);
+    }
+    false
+}
+
+/// A kube-apiserver and its etcd; clones share them.
+#[derive(Clone)]
+pub struct Real {
+    client: Client,
+    _programs: Arc<(ApiServer, Etcd, TempDir)>,
+}
+
+impl Real {
+    /// Starts both, with the kinds of the Gateway API.
+    pub async fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let etcd = Etcd::start(folder.path());
+        let server = ApiServer::with_policy("bench", 6443, folder.path(), NO_AUDIT).await;
+        let client = server.client("admin").await;
+        let routes = "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml";
+        let routes = std::fs::read_to_string(installed("gateway-api").join(routes)).unwrap();
+        manifests::apply(&client, &routes).await.unwrap();
+        Self { client, _programs: Arc::new((server, etcd, folder)) }
+    }
+}
+
+impl Server for Real {
+    const AT_ONCE: usize = 16;
+
+    /// A kind whose CustomResourceDefinition is new is not served at once.
+    async fn call(&self, _: &str, request: Request<Full<Bytes>>) -> (u16, Value) {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        for _ in 0..50 {
+            let request = Request::from_parts(parts.clone(), Body::from(body.to_vec()));
+            let answer = self.client.send(request).await.unwrap();
+            let code = answer.status().as_u16();
+            let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+            if code != 404 || parts.method != http::Method::POST {
+                return (code, serde_json::from_slice(&bytes).unwrap_or_default());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        (404, Value::Null)
+    }
+
+    fn hear(&self, hook: impl Fn(&Commit) + Send + Sync + 'static) {
+        let hook = Arc::new(hook);
+        for (group, version, kind, plural) in WATCHED {
+            let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let hook = hook.clone();
+            tokio::spawn(async move {
+                let mut objects = BTreeMap::<String, Arc<Value>>::new();
+                let changes = watcher::watcher(api, watcher::Config::default()).default_backoff().applied_objects();
+                let mut changes = Box::pin(changes.into_stream());
+                while let Some(change) = changes.next().await {
+                    let Ok(object) = change else { continue };
+                    let after = Arc::new(serde_json::to_value(&object).unwrap());
+                    let before = objects.insert(object.metadata.name.unwrap_or_default(), after.clone());
+                    hook(&commit(group, plural, before, after));
+                }
+            });
+        }
+    }
+}
+
+/// A change that a watch told of; who made it is not known.
+fn commit(group: &str, resource: &str, before: Option<Arc<Value>>, after: Arc<Value>) -> Commit {
+    Commit {
+        user: String::new(),
+        verb: if before.is_some() { "patch" } else { "create" }.to_owned(),
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        // Nothing but the status of a Canary changes here.
+        subresource: if resource == "canaries" { "status" } else { "" }.to_owned(),
+        before,
+        after: Some(after),
+        revision: 0,
+        time: Timestamp::now(),
+    }
+}
+
+impl Door for Real {
+    type Body = Body;
+
+    async fn pass(&self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, String> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let request = Request::from_parts(parts, Body::from(body.to_vec()));
+        self.client.send(request).await.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,46 @@
+//! Namespaces for network, mounts and processes: a machine of its own for a cluster.
+
+use std::path::Path;
+use std::process::Command;
+
+/// A command that runs another one in namespaces of its own.
+pub fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command
+}
+
+/// Whether there can be such a place; the error is why not.
+pub fn possible() -> Result<(), String> {
+    for program in ["ip", "mount"] {
+        Command::new(program).arg("-V").output().map_err(|_| format!("there is no {program}"))?;
+    }
+    let tried = unshare().arg("true").output().map_err(|error| format!("there is no unshare: {error}"))?;
+    let said = || String::from_utf8_lossy(&tried.stderr).trim().to_owned();
+    if tried.status.success() { Ok(()) } else { Err(format!("this user may not make namespaces: {}", said())) }
+}
+
+/// Gives the addresses of pods and Services to this machine, and its names to the cluster's DNS.
+pub fn prepare() {
+    run("ip", &["link", "set", "lo", "up"]);
+    run("ip", &["address", "add", "10.244.0.1/16", "dev", "lo"]);
+    run("ip", &["address", "add", "10.96.0.1/16", "dev", "lo"]);
+    let text = format!(
+        "nameserver {}\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions timeout:1\n",
+        seaway_drydock::berth::DNS
+    );
+    let file = std::env::temp_dir().join(format!("seaway-resolv-{}", std::process::id()));
+    std::fs::write(&file, text).unwrap();
+    let place = std::fs::canonicalize("/etc/resolv.conf").unwrap();
+    run("mount", &["--bind", &file.to_string_lossy(), &place.to_string_lossy()]);
+    let _ = std::fs::remove_file(Path::new(&file));
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {}: {said}", arguments.join(" "));
+}
