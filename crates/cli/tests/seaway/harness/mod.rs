@@ -11,6 +11,7 @@ mod lookout;
 pub mod podinfo;
 mod process;
 pub mod scripted;
+mod skip;
 mod transcript;
 mod users;
 
@@ -35,6 +36,7 @@ pub use ground::Ground;
 pub use hooks::Hooks;
 pub use lookout::Lookout;
 pub use process::Process;
+pub use skip::skip;
 pub use transcript::{Commits, Entry, Transcript};
 pub use users::Users;
 

@@ -14,6 +14,8 @@ use std::sync::Mutex;
 pub use ground::{Ground, kubectl};
 use story::{Outcome, Story};
 
+use crate::harness::skip;
+
 /// How many stories are told at once: most of their time is waiting.
 const TELLERS: usize = 4;
 
@@ -34,7 +36,7 @@ fn folder() -> &'static Path {
 fn kubectl_prints_what_it_prints_on_a_real_cluster() {
     match kubectl() {
         Ok(kubectl) => tell_all(&Ground::drydock(&kubectl)),
-        Err(reason) => eprintln!("skipped: kubectl::kubectl_prints_what_it_prints_on_a_real_cluster: {reason}"),
+        Err(reason) => skip("kubectl::kubectl_prints_what_it_prints_on_a_real_cluster", &reason),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use super::namespaces::{possible, prepare, unshare};
 use super::parts::part;
-use crate::harness::ALONE;
+use crate::harness::{ALONE, skip};
 
 /// Runs `test` in a haven, with these parts at hand. Elsewhere than there it waits for that to end, or says why it cannot be.
 pub fn in_haven(test: &str, parts: &[&str], scenario: impl AsyncFnOnce()) {
@@ -18,8 +18,7 @@ pub fn in_haven(test: &str, parts: &[&str], scenario: impl AsyncFnOnce()) {
     }
     if let Err(reason) = parts.iter().try_for_each(|name| part(name).map(drop)).and_then(|()| possible()) {
         assert!(std::env::var("SEAWAY_REAL").as_deref() != Ok("required"), "{test} cannot run: {reason}");
-        eprintln!("skipped: {test}: {reason}");
-        return;
+        return skip(test, &reason);
     }
     let mut inside = unshare();
     inside.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture", "--test-threads=1"]);

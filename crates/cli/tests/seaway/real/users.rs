@@ -16,7 +16,7 @@ pub type Seen = BTreeMap<(String, u16), u64>;
 
 /// So many people ask, each after so long.
 const PEOPLE: u32 = 40;
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(80);
 
 /// Steady traffic through a gateway; dropping it ends the traffic.
 pub struct Users {
@@ -25,7 +25,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// People who ask a gateway for `host`, 400 times a second together, over connections that they keep.
+    /// People who ask a gateway for `host`, 500 times a second together, over connections that they keep.
     pub fn of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
         Self::start(gateway, host, 64)
     }
