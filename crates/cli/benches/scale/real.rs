@@ -37,7 +37,7 @@ use control_plane::{ApiServer, Etcd};
 use parts::{installed, part};
 
 /// Nothing is written down: that would be the API server's work, and both share the machine.
-const NO_AUDIT: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None}]}";
+const NO_AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}"#;
 
 /// What the story is told by.
 const WATCHED: [(&str, &str, &str, &str); 3] = [

@@ -44,6 +44,11 @@ pub struct RealCluster {
 impl RealCluster {
     /// Control plane, node and custom resources; nothing else yet.
     pub async fn start(pods: PodOptions) -> Self {
+        Self::with(pods, |programs| programs).await
+    }
+
+    /// The same, with more programs for the pods.
+    pub async fn with(pods: PodOptions, more: impl FnOnce(Programs) -> Programs) -> Self {
         let folder = TempDir::new().unwrap();
         let etcd = Etcd::start(folder.path());
         let api = ApiServer::start("cluster", 6443, folder.path()).await;
@@ -51,7 +56,7 @@ impl RealCluster {
         let (transcript, lookout) = (Transcript::of(&audit), Lookout::on(&audit));
         let controllers = api.controllers();
         let toolbox = Toolbox::create(Path::new(env!("CARGO_BIN_EXE_seaway")), Offer::OursFirst).unwrap();
-        let programs = Programs::built_in().with(LOADTESTER_IMAGE, LoadTester::new(Arc::new(toolbox)));
+        let programs = more(Programs::built_in().with(LOADTESTER_IMAGE, LoadTester::new(Arc::new(toolbox))));
         let clock = Clock::starting_at(Timestamp::now(), 1);
         let berth = Berth::start(&api.client("kubelet").await, clock, programs, pods).await.unwrap();
         let client = api.client("admin").await;

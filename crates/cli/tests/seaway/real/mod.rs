@@ -5,6 +5,7 @@
 //! impossible a test says why and is counted as skipped; with `SEAWAY_REAL=required` it fails instead.
 
 mod abrupt;
+mod agreement;
 mod audit;
 mod chart;
 mod cluster;
@@ -21,6 +22,7 @@ mod process;
 mod prometheus;
 mod refusals;
 mod rollout;
+mod routes;
 mod splits;
 mod users;
 

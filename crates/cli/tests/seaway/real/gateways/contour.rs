@@ -45,7 +45,7 @@ impl Gateway for Contour {
             .arg(format!("--kubeconfig={}", cluster.api.kubeconfig("gateway").display()))
             .arg(format!("--config-path={}", config.display()))
             .args(["--insecure", "--disable-leader-election", "--xds-address=127.0.0.1", "--xds-port=8001"])
-            .args(["--http-address=127.0.0.1", "--http-port=8002"])
+            .args(["--http-address=127.0.0.1", "--http-port=8002", "--health-address=127.0.0.1", "--health-port=8004"])
             .args([format!("--stats-address={at}"), format!("--stats-port={METRICS}")])
             .arg(format!("--envoy-service-http-address={at}"));
         let contour = Program::start("contour", cluster.folder(), &mut contour);
