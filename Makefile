@@ -22,7 +22,7 @@ lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --quiet
 
-bench: ## What rollouts cost, and what many canaries cost: SIZES=100,1000,10000
+bench: ## What rollouts cost, and what many canaries cost: SIZES=100,1000,10000 GROUND=real
 	cargo bench --package seaway-cli --bench rollouts
 	cargo bench --package seaway-cli --bench scale
 

@@ -50,7 +50,8 @@ fn main() {
         let size = Size { canaries, shape: shape(canaries) };
         measured.push(runtime.block_on(async {
             if real {
-                return story::run(size, Real::start().await).await;
+                let (api, _programs) = Real::start().await;
+                return story::run(size, api).await;
             }
             let clock = Clock::starting_at(Timestamp::now(), 1);
             story::run(size, ApiServer::start(clock, Seed::new(1))).await

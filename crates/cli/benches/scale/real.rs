@@ -69,16 +69,22 @@ pub fn enter() -> bool {
     false
 }
 
-/// A kube-apiserver and its etcd; clones share them.
+/// A way to a kube-apiserver.
 #[derive(Clone)]
 pub struct Real {
     client: Client,
-    _programs: Arc<(ApiServer, Etcd, TempDir)>,
+}
+
+/// The server and its etcd, which end with this.
+pub struct Programs {
+    _server: ApiServer,
+    _etcd: Etcd,
+    _folder: TempDir,
 }
 
 impl Real {
     /// Starts both, with the kinds of the Gateway API.
-    pub async fn start() -> Self {
+    pub async fn start() -> (Self, Programs) {
         let folder = TempDir::new().unwrap();
         let etcd = Etcd::start(folder.path());
         let server = ApiServer::with_policy("bench", 6443, folder.path(), NO_AUDIT).await;
@@ -86,7 +92,7 @@ impl Real {
         let routes = "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml";
         let routes = std::fs::read_to_string(installed("gateway-api").join(routes)).unwrap();
         manifests::apply(&client, &routes).await.unwrap();
-        Self { client, _programs: Arc::new((server, etcd, folder)) }
+        (Self { client }, Programs { _server: server, _etcd: etcd, _folder: folder })
     }
 }
 

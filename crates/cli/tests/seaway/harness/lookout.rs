@@ -35,6 +35,8 @@ struct Log {
     /// Canaries as they were last read: reading one is most of what looking costs.
     plans: BTreeMap<String, Read>,
     violations: Vec<(Timestamp, String)>,
+    /// How many steps from one scene to the next the rules were asked about.
+    judged: usize,
 }
 
 /// What the rules speak of. Commits of anything else change no scene.
@@ -57,6 +59,11 @@ impl Lookout {
     /// The same, with the time of each.
     pub fn timed_violations(&self) -> Vec<(Timestamp, String)> {
         std::mem::take(&mut self.0.lock().unwrap().violations)
+    }
+
+    /// How many writes of the operator it judged: none means that it looked elsewhere.
+    pub fn judged(&self) -> usize {
+        self.0.lock().unwrap().judged
     }
 }
 
@@ -126,10 +133,12 @@ impl Log {
         let name = plan.key().clone();
         if let Some(before) = self.scenes.get(&name)
             && commit.user.starts_with(super::OPERATOR)
-            && let Err(violation) = check(plan, before, &after)
         {
-            let by = format!("({} {} by {})", commit.verb, commit.resource, commit.user);
-            self.violations.push((commit.time, format!("{violation} {by}")));
+            self.judged += 1;
+            if let Err(violation) = check(plan, before, &after) {
+                let by = format!("({} {} by {})", commit.verb, commit.resource, commit.user);
+                self.violations.push((commit.time, format!("{violation} {by}")));
+            }
         }
         self.scenes.insert(name, after);
     }

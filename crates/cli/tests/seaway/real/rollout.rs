@@ -38,6 +38,7 @@ fn as_flagger_did<G: Gateway>(test: &str) {
         let (seen, lost) = (users.seen(), users.failures_of_ours("6.0.2-err50"));
         eprintln!("{lost} of {} requests failed because of the rollouts: {seen:?}", seen.values().sum::<u64>());
         assert_eq!(lost, 0);
+        assert!(cluster.lookout.judged() > 50, "the invariants were hardly checked: {}", cluster.lookout.judged());
     });
 }
 
