@@ -68,7 +68,7 @@ async fn ask(
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
     };
     let (location, marks) = (header("location"), header("x-test-answer"));
-    let body = answer.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     // What a gateway says itself is its own business.
     let reached: Value = serde_json::from_slice(&body).unwrap_or_default();
     json!({"status": status, "location": location, "marks": marks, "reached": reached})
