@@ -9,7 +9,7 @@ use super::value::{QueryError, Value, number};
 const STEP: i64 = 10_000;
 
 /// Loads lines such as `m{a="1"} 0 10 20 _ stale`.
-fn load(lines: &[&str]) -> Storage {
+pub(super) fn load(lines: &[&str]) -> Storage {
     let mut storage = Storage::new(86_400_000);
     for line in lines {
         let (series, values) = line.rsplit_once('|').unwrap();
@@ -32,7 +32,7 @@ fn show(labels: &Labels) -> String {
     format!("{}{{{}}}", labels.get(NAME), pairs.join(","))
 }
 
-fn ask(storage: &Storage, seconds: i64, query: &str) -> Result<String, QueryError> {
+pub(super) fn ask(storage: &Storage, seconds: i64, query: &str) -> Result<String, QueryError> {
     let time = seconds * 1_000;
     Ok(match Query::parse(query)?.evaluate(storage, time, time, time)? {
         Value::Scalar(value) => number(value),

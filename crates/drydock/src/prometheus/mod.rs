@@ -30,6 +30,8 @@ mod value;
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod peer;
 
 pub use scrape::Target;
 
