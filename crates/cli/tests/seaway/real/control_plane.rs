@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
@@ -87,6 +88,8 @@ pub struct ApiServer {
     port: u16,
     folder: PathBuf,
     program: Program,
+    /// When it was killed, and when the next one was ready.
+    away: Vec<(Timestamp, Option<Timestamp>)>,
 }
 
 impl ApiServer {
@@ -106,7 +109,7 @@ impl ApiServer {
         std::fs::write(folder.join("accounts.key"), key.serialize_pem()).unwrap();
         std::fs::write(folder.join("accounts.pub"), key.public_key_pem()).unwrap();
         let program = Self::run(name, port, &folder);
-        let mut server = Self { name: name.to_owned(), port, folder, program };
+        let mut server = Self { name: name.to_owned(), port, folder, program, away: Vec::new() };
         server.until_ready().await;
         server
     }
@@ -129,6 +132,7 @@ impl ApiServer {
 
     /// `kill -9`, and a new one.
     pub fn crash(&mut self) {
+        self.away.push((Timestamp::now(), None));
         self.program.kill();
         self.program = Self::run(&self.name, self.port, &self.folder);
     }
@@ -142,12 +146,20 @@ impl ApiServer {
                 let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
                 let client = self.client("admin").await;
                 if client.request_text(request).await.is_ok_and(|text| text == "ok") {
+                    if let Some((_, back)) = self.away.last_mut() {
+                        back.get_or_insert(Timestamp::now());
+                    }
                     return;
                 }
             }
             assert!(begun.elapsed() < PATIENCE, "kube-apiserver is not ready:\n{}", self.program.said());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Whether it was away or not ready at that time. A server that has not read its roles yet forbids everything.
+    pub fn was_away(&self, time: Timestamp) -> bool {
+        self.away.iter().any(|(from, to)| time >= *from && to.is_none_or(|to| time <= to))
     }
 
     /// Where its audit log is.
