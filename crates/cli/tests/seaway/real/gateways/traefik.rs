@@ -15,7 +15,9 @@ const PORT: u16 = 8000;
 const METRICS: u16 = 8082;
 
 /// A running Traefik.
-pub struct Traefik(#[expect(dead_code, reason = "runs while it is held")] Program);
+pub struct Traefik {
+    _program: Program,
+}
 
 impl Gateway for Traefik {
     const PARTS: &[&str] = &["traefik"];
@@ -46,6 +48,6 @@ impl Gateway for Traefik {
             .args(["--global.checknewversion=false", "--global.sendanonymoususage=false", "--log.level=ERROR"]);
         let program = Program::start("traefik", cluster.folder(), &mut command);
         until_open(at, PORT).await;
-        Self(program)
+        Self { _program: program }
     }
 }
