@@ -90,7 +90,16 @@ impl ApiServer {
     /// Starts a server with the namespaces and CRDs every drydock cluster has. Must be called inside a tokio runtime.
     #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
     pub fn start(clock: Clock, seed: Seed) -> Self {
-        Self(Server::start(clock, &seed))
+        let (server, committed) = Server::new(clock, &seed);
+        tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
+        Self(server)
+    }
+
+    /// The same without the garbage collector, as a kube-apiserver is without kube-controller-manager: nothing happens
+    /// but what is asked for.
+    #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
+    pub fn without_controllers(clock: Clock, seed: Seed) -> Self {
+        Self(Server::new(clock, &seed).0)
     }
 
     /// A client in this process.

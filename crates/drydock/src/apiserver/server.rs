@@ -25,7 +25,7 @@ use super::store::{Change, Id, State, Store};
 use super::streams::{Kubelets, Streamed};
 use super::view::{Form, View};
 use super::write::Ownership;
-use super::{Body, User, crd, discovery, full, garbage};
+use super::{Body, User, crd, discovery, full};
 use crate::{Clock, Seed};
 
 /// The largest body a request may have, as in Kubernetes.
@@ -89,7 +89,8 @@ impl From<Answer> for Reply {
 }
 
 impl Server {
-    pub(crate) fn start(clock: Clock, seed: &Seed) -> Arc<Self> {
+    /// A server, and the changes its garbage collector must follow.
+    pub(crate) fn new(clock: Clock, seed: &Seed) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Change>>) {
         let registry = Registry::builtin().unwrap_or_default();
         let (changes, committed) = mpsc::unbounded_channel();
         let server = Arc::new(Self {
@@ -104,14 +105,13 @@ impl Server {
             changes,
             stop: CancellationToken::new().drop_guard(),
         });
-        tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
         for namespace in NAMESPACES {
             server.install("namespaces", json!({"metadata": {"name": namespace}}));
         }
         for definition in crd::gateway_api() {
             server.install(crd::DEFINITIONS, definition);
         }
-        server
+        (server, committed)
     }
 
     /// Creates an object the cluster starts with.
@@ -317,7 +317,7 @@ impl Server {
     }
 
     fn announce(&self, state: &mut State, author: Author<'_>, change: &Arc<Change>) {
-        // The collector is gone only when the runtime is.
+        // Without a collector, or when the runtime ends, nobody listens.
         let _ = self.changes.send(change.clone());
         if let Some(served) = self.stored(&change.id.0) {
             (served.resource.behaviour.committed)(self, state, change);

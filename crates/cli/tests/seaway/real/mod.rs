@@ -18,4 +18,6 @@ mod rollout;
 mod splits;
 mod users;
 
+pub use control_plane::{ApiServer, Etcd};
+pub use haven::in_haven;
 pub use parts::part;

@@ -1,0 +1,28 @@
+//! Differences that stay, each a feature of Kubernetes that drydock does not offer. The list is short and so is each entry's
+//! reach; `docs/drydock.md` holds the sentences.
+
+use super::compare::Difference;
+
+/// A difference that is meant.
+pub struct Explained {
+    /// The sentence in `docs/drydock.md`.
+    pub sentence: &'static str,
+    pub covers: fn(&Difference) -> bool,
+}
+
+/// All of them.
+pub static EXPLAINED: &[Explained] = &[];
+
+/// Which entry explains a difference.
+pub fn explanation(difference: &Difference) -> Option<usize> {
+    EXPLAINED.iter().position(|entry| (entry.covers)(difference))
+}
+
+#[test]
+fn every_explained_difference_is_in_the_documentation() {
+    let text = include_str!("../../../../../docs/drydock.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(EXPLAINED.len() <= 25);
+    for entry in EXPLAINED {
+        assert!(text.contains(entry.sentence), "docs/drydock.md lacks: {}", entry.sentence);
+    }
+}
