@@ -52,6 +52,8 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
         asked.to_owned()
     };
     let spec = meta::child(service, "spec");
+    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
     spec.insert("clusterIPs".into(), json!([address]));
     spec.insert("clusterIP".into(), address.into());
 }
@@ -86,7 +88,7 @@ pub(crate) fn keep(service: &mut Value, old: &Value) {
     if meta::text(service, "/spec/type") == "ExternalName" {
         return;
     }
-    for field in ["clusterIP", "clusterIPs"] {
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let kept = old.pointer("/spec").and_then(|spec| spec.get(field)).cloned();
         let spec = meta::child(service, "spec");
         if spec.get(field).is_none_or(|value| value.is_null() || value == "") {

@@ -39,6 +39,8 @@ pub(crate) struct Behaviour {
     pub(crate) review: Option<review::Answer>,
     /// What whoever writes an object should know.
     pub(crate) notice: &'static str,
+    /// Completes an object as it is read, in the name of whoever wrote it.
+    pub(crate) complete: fn(&mut Value),
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
@@ -80,6 +82,7 @@ const PLAIN: Behaviour = Behaviour {
     columns: columns::PLAIN,
     review: None,
     notice: "",
+    complete: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
@@ -216,13 +219,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             name: NameRule::Label,
             selectable: &["status.phase"],
             columns: columns::NAMESPACES,
+            complete: label_with_name,
             prepare: |namespace, _, _| {
-                label_with_name(namespace);
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
             },
             // Its finalizer is the server's: a client that leaves it out must not lose the contents.
             prepare_update: |namespace, old| {
-                label_with_name(namespace);
                 meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
             },
             contents: Some(Contents {
@@ -300,8 +302,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             selectable: &["type"],
             columns: columns::SECRETS,
-            prepare: |secret, _, _| encode_strings(secret),
-            prepare_update: |secret, _| encode_strings(secret),
+            complete: encode_strings,
             check_update: |old, new, causes| {
                 immutable(old, new, "/type", causes);
                 immutable_data(old, new, causes);
@@ -314,6 +315,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "services",
         Behaviour {
             name: NameRule::Label,
+            create_on_update: true,
             selectable: &["spec.clusterIP", "spec.type"],
             columns: columns::SERVICES,
             prepare: addresses::allocate,

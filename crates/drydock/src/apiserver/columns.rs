@@ -51,7 +51,7 @@ const SELECTOR: Column = wide(text("Selector", |it, _| {
 pub(crate) static PLAIN: &[Column] = &[NAME, AGE];
 
 pub(crate) static CONFIG_MAPS: &[Column] =
-    &[NAME, number("Data", |it, _| json!(entries(it, "/data") + entries(it, "/binaryData"))), AGE];
+    &[NAME, text("Data", |it, _| json!(entries(it, "/data") + entries(it, "/binaryData"))), AGE];
 
 pub(crate) static DAEMON_SETS: &[Column] = &[
     NAME,
@@ -77,7 +77,7 @@ pub(crate) static CONTROLLER_REVISIONS: &[Column] = &[
         let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
         json!(owner.map_or_else(|| "<none>".to_owned(), owner_name))
     }),
-    number("Revision", |it, _| count(it, "/revision")),
+    text("Revision", |it, _| count(it, "/revision")),
     AGE,
 ];
 
@@ -220,7 +220,7 @@ pub(crate) static SCALES: &[Column] = &[
 pub(crate) static SECRETS: &[Column] = &[
     NAME,
     text("Type", |it, _| json!(meta::text(it, "/type"))),
-    number("Data", |it, _| json!(entries(it, "/data"))),
+    text("Data", |it, _| json!(entries(it, "/data"))),
     AGE,
 ];
 

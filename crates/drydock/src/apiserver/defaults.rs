@@ -37,6 +37,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "maxUnavailable", json!("25%"));
         put(it, "maxSurge", json!("25%"));
     }),
+    ("autoscaling.v2.HorizontalPodAutoscaler", |it| put(it, "status", json!({}))),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
         put(it, "minReplicas", json!(1));
         put(
@@ -45,12 +46,26 @@ const DEFAULTS: &[(&str, Fill)] = &[
             json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]),
         );
     }),
+    ("autoscaling.v2.HorizontalPodAutoscalerStatus", |it| {
+        put(it, "desiredReplicas", json!(0));
+        put(it, "currentMetrics", Value::Null);
+    }),
     ("core.v1.ConfigMapVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Container", container),
     ("core.v1.ContainerPort", |it| put(it, "protocol", json!("TCP"))),
     ("core.v1.DownwardAPIVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.EndpointPort", |it| put(it, "protocol", json!("TCP"))),
     ("core.v1.EphemeralContainer", container),
+    ("core.v1.Event", |it| {
+        put(it, "metadata", json!({}));
+        put(it, "involvedObject", json!({}));
+        put(it, "source", json!({}));
+        put(it, "firstTimestamp", Value::Null);
+        put(it, "lastTimestamp", Value::Null);
+        put(it, "eventTime", Value::Null);
+        put(it, "reportingComponent", json!(""));
+        put(it, "reportingInstance", json!(""));
+    }),
     ("core.v1.HTTPGetAction", |it| {
         put(it, "path", json!("/"));
         put(it, "scheme", json!("HTTP"));
@@ -94,8 +109,6 @@ const DEFAULTS: &[(&str, Fill)] = &[
             return;
         }
         put(it, "internalTrafficPolicy", json!("Cluster"));
-        put(it, "ipFamilies", json!(["IPv4"]));
-        put(it, "ipFamilyPolicy", json!("SingleStack"));
         if is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
             put(it, "externalTrafficPolicy", json!("Cluster"));
         }

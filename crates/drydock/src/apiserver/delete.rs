@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::error::{ApiError, Result, success};
 use super::meta;
+use super::options::check_delete;
 use super::registry::Resource;
 use super::request::Call;
 use super::server::{Answer, Author, Server};
@@ -39,6 +40,7 @@ pub(crate) enum Propagation {
 pub(crate) struct DeleteOptions {
     pub(crate) grace_period_seconds: Option<i64>,
     pub(crate) propagation_policy: Option<Propagation>,
+    pub(crate) orphan_dependents: Option<bool>,
     pub(crate) preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
 }
@@ -64,9 +66,15 @@ impl DeleteOptions {
         let mut options: Self = if call.body.is_empty() {
             Self::default()
         } else {
-            serde_json::from_value(call.object()?)
+            let said = call.object()?;
+            check_delete(&said)?;
+            serde_json::from_value(said)
                 .map_err(|error| ApiError::bad_request(format!("invalid delete options: {error}")))?
         };
+        if let Some(orphan) = options.orphan_dependents {
+            // The old way to say it.
+            options.propagation_policy = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+        }
         if options.grace_period_seconds.is_none() {
             options.grace_period_seconds = call.params.number("gracePeriodSeconds")?.map(|seconds| seconds as i64);
         }
@@ -188,14 +196,17 @@ impl Server {
 impl Preconditions {
     fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
         let name = meta::name(live);
-        for (asked, field, text) in
-            [(&self.uid, "uid", "UID"), (&self.resource_version, "resourceVersion", "ResourceVersion")]
-        {
+        for (asked, field, text, happened) in [
+            (&self.uid, "uid", "UID", "deleted and then recreated"),
+            (&self.resource_version, "resourceVersion", "ResourceVersion", "modified"),
+        ] {
             let found = meta::field(live, field);
             if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
-                let why =
-                    format!("Precondition failed: {text} in precondition: {asked}, {text} in object meta: {found}");
-                return Err(ApiError::conflict(resource, name, &why));
+                let why = format!(
+                    "the {text} in the precondition ({asked}) does not match the {text} in record ({found}). The object \
+                     might have been {happened}"
+                );
+                return Err(ApiError::not_meant(resource, name, &why));
             }
         }
         Ok(())

@@ -4,6 +4,51 @@ use serde_json::{Value, json};
 
 use super::registry::Resource;
 
+/// Resources of Kubernetes that this server does not have.
+const LEFT_OUT: &[&str] = &[
+    "apiservices",
+    "bindings",
+    "certificatesigningrequests",
+    "clustertrustbundles",
+    "componentstatuses",
+    "cronjobs",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "deviceclasses",
+    "flowschemas",
+    "ingressclasses",
+    "ipaddresses",
+    "jobs",
+    "limitranges",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "networkpolicies",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "poddisruptionbudgets",
+    "podtemplates",
+    "priorityclasses",
+    "prioritylevelconfigurations",
+    "replicationcontrollers",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcequotas",
+    "resourceslices",
+    "runtimeclasses",
+    "serviceaccounts",
+    "servicecidrs",
+    "statefulsets",
+    "storageclasses",
+    "tokenreviews",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
+    "volumeattributesclasses",
+];
+
 /// One thing wrong with an object, at one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
@@ -127,9 +172,9 @@ impl ApiError {
         Self::new(404, "NotFound", format!("{} {name:?} not found", resource.name())).about(resource, name)
     }
 
-    /// A part of Kubernetes that is left out here. Groups that no one else may use are known by their names.
+    /// A part of Kubernetes that is left out here; what nobody has is not found, as everywhere.
     pub(crate) fn not_offered(group: &str, version: &str, resource: &str) -> Self {
-        if group.contains('.') && !group.ends_with(".k8s.io") {
+        if !LEFT_OUT.contains(&resource) || group.contains('.') && !group.ends_with(".k8s.io") {
             return Self::no_route();
         }
         let place = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -175,6 +220,22 @@ impl ApiError {
         let mut error = Self::new(422, "Invalid", message);
         error.details = details(name, &resource.group, &resource.kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// A number of replicas that nothing can have.
+    pub(crate) fn invalid_scale(name: &str, causes: &[Cause]) -> Self {
+        let mut error = Self::new(422, "Invalid", format!("Scale.autoscaling {name:?} is invalid: {}", lines(causes)));
+        error.details = details(name, "autoscaling", "Scale");
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// The object is not the one that was to be deleted. The real server names the kind here, not the resource.
+    pub(crate) fn not_meant(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        let mut error = Self::new(409, "Conflict", message);
+        error.details = details(name, &resource.group, &resource.kind);
         error
     }
 

@@ -61,7 +61,7 @@ impl Fields {
         !self.member && self.children.is_empty()
     }
 
-    /// Every field a value sets. With `containers`, maps and list items that hold them count too.
+    /// Every field a value sets. With `containers`, what holds them counts too.
     pub(crate) fn of(schema: &Schema, value: &Value, containers: bool) -> Self {
         if is_leaf(schema, value) {
             return Self::leaf();
@@ -73,8 +73,7 @@ impl Fields {
             child.member |= value.is_array();
             fields.children.insert(step, child);
         }
-        let is_map = schema.resolve().additional.is_some();
-        fields.member = fields.children.is_empty() || containers && is_map;
+        fields.member = fields.children.is_empty() || containers;
         fields
     }
 

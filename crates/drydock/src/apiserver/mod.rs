@@ -48,11 +48,13 @@ mod store;
 mod streams;
 mod subresource;
 mod table;
+mod unrecognized;
 mod validate;
 mod view;
 mod watch;
 mod websocket;
 mod write;
+mod zero;
 
 use std::convert::Infallible;
 use std::io;

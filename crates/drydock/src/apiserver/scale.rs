@@ -32,7 +32,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
     let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
     if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
         let cause = Cause::invalid("spec.replicas", &replicas, "must be greater than or equal to 0");
-        return Err(ApiError::invalid(&call.served.resource, &call.name, &[cause]));
+        return Err(ApiError::invalid_scale(&call.name, &[cause]));
     }
     let mut new = call.versioned(&live);
     set(&mut new, &paths.spec_replicas, replicas);

@@ -66,7 +66,7 @@ fn field_term(term: &str, selectable: Option<&[String]>) -> Result<(String, bool
     } else if let Some((path, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
         (path, true, value)
     } else {
-        return Err(ApiError::bad_request(format!("invalid selector: {term:?}; can't understand {term:?}")));
+        return Err(ApiError::bad_request(format!("invalid selector: '{term}'; can't understand '{term}'")));
     };
     let path = path.trim();
     if !ALWAYS.contains(&path) && !selectable.is_some_and(|fields| fields.iter().any(|known| known == path)) {

@@ -257,7 +257,7 @@ impl Server {
     fn dispatch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Reply> {
         let resource = &call.served.resource;
         if resource.namespaced && call.namespace.is_none() && !call.name.is_empty() {
-            return Err(ApiError::bad_request("an empty namespace may not be set when a resource name is provided"));
+            return Err(ApiError::no_route());
         }
         if !resource.namespaced && call.namespace.is_some() {
             return Err(ApiError::no_route());

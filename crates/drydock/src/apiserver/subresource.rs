@@ -20,8 +20,7 @@ impl Server {
     pub(crate) fn subresource(&self, call: &Call) -> Result<Reply> {
         let offered = call.served.version().subresources.get(&call.subresource).ok_or_else(|| {
             let resource = &call.served.resource;
-            let name = format!("{}/{}", resource.plural, call.subresource);
-            ApiError::not_offered(&resource.group, &call.served.version().name, &name)
+            if resource.custom { ApiError::not_found(resource, &call.name) } else { ApiError::no_route() }
         })?;
         if !offered.iter().any(|verb| verb == call.verb) {
             return Err(ApiError::method_not_allowed());

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::columns::Column;
 use super::error::{ApiError, Result};
+use super::meta;
 use super::registry::Served;
 use super::table::{printed, table};
 
@@ -81,7 +82,9 @@ impl View {
         match self.form {
             Form::Full => self.versioned(object),
             Form::Metadata => partial(object),
-            Form::Table => self.table(&[object], &json!({}), now),
+            Form::Table => {
+                self.table(&[object], &json!({"resourceVersion": meta::field(object, "resourceVersion")}), now)
+            }
         }
     }
 
@@ -90,13 +93,22 @@ impl View {
         match self.form {
             Form::Full => value,
             Form::Metadata => partial(&value),
-            Form::Table => printed(columns, &[&value], &json!({}), now),
+            Form::Table => {
+                let metadata = json!({"resourceVersion": meta::field(&value, "resourceVersion")});
+                printed(columns, &[&value], &metadata, now)
+            }
         }
     }
 
     /// A list.
     pub(crate) fn list(&self, items: &[Arc<Value>], metadata: &Value, now: Timestamp) -> Value {
         let resource = &self.served.resource;
+        // Lists of custom resources say so when nothing follows.
+        let mut metadata = metadata.clone();
+        if resource.custom && self.form == Form::Full && metadata.get("continue").is_none() {
+            metadata["continue"] = "".into();
+        }
+        let metadata = &metadata;
         match self.form {
             Form::Full => {
                 let items: Vec<_> = items.iter().map(|item| self.item(item)).collect();

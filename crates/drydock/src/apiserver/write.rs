@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::crd::Rules;
 use super::decode::decode;
@@ -20,6 +20,7 @@ use super::request::Call;
 use super::server::{Answer, Reply, Server};
 use super::store::{Key, State};
 use super::validate::{self, Strictness};
+use super::zero::zero;
 
 /// How often a generated name is tried again when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -90,7 +91,7 @@ impl Server {
         };
         let now = meta::seconds(self.clock.now());
         let metadata = meta::metadata(&mut object);
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields"] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
             metadata.shift_remove(field);
         }
         metadata.insert("name".into(), key.name.clone().into());
@@ -104,6 +105,9 @@ impl Server {
             meta::members(&mut object).shift_remove("status");
         }
         call.served.stored_schema().fill(&mut object);
+        (behaviour.complete)(&mut object);
+        // What the server itself adds from here on belongs to nobody.
+        let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
         check(call, &object, None)?;
         let mut causes = Vec::new();
@@ -114,7 +118,7 @@ impl Server {
         if state.get(&resource.id, &key).is_some() {
             return Err(ApiError::already_exists(resource, &key.name));
         }
-        self.own(call, &json!({}), &mut object, Managed::default(), ownership);
+        managed.write_to(&mut object);
         stamp_version(call, &mut object);
         if call.dry_run() {
             return Ok(Written { object: Arc::new(object), warnings });
@@ -138,13 +142,15 @@ impl Server {
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
+        (resource.behaviour.complete)(&mut new);
+        let managed = self.own(call, live, &new, managed, ownership);
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         check(call, &new, Some(live))?;
-        self.own(call, live, &mut new, managed, ownership);
+        managed.write_to(&mut new);
         stamp_version(call, &mut new);
         if new == **live {
             return Ok(Written { object: live.clone(), warnings });
@@ -162,17 +168,17 @@ impl Server {
     }
 
     /// Records who owns what after a write.
-    fn own(&self, call: &Call, old: &Value, new: &mut Value, mut managed: Managed, ownership: Ownership) {
+    fn own(&self, call: &Call, old: &Value, new: &Value, mut managed: Managed, ownership: Ownership) -> Managed {
         match ownership {
-            Ownership::Applied(applied) => managed = applied,
+            Ownership::Applied(applied) => applied,
             Ownership::Written => {
                 let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 let time = meta::seconds(self.clock.now());
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
+                managed
             }
         }
-        managed.write_to(new);
     }
 
     /// The namespace must exist, and not be on its way out.

@@ -20,19 +20,24 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Differences of one kind have one name, so that they can be counted.
+    /// Differences of one kind have one name, so that they can be counted: what was asked, and the first thing that differs.
     pub fn signature(&self) -> String {
+        let (path, query) = self.step.path.split_once('?').unwrap_or((&self.step.path, ""));
+        let mut parts = path.split('/').skip_while(|part| *part != "<<ns>>").skip(1);
+        let (plural, name, sub) =
+            (parts.next().unwrap_or(path), parts.next().map_or("", |_| "NAME"), parts.next().unwrap_or_default());
         let shown =
-            |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), |value| shorten(&value.to_string(), 200));
-        let path = self.step.path.split('?').next().unwrap_or_default();
-        let plural = path.split('/').skip_while(|part| *part != "<<ns>>").nth(1).unwrap_or(path);
-        format!(
-            "{} {plural} {}: real {} drydock {}",
-            self.step.method,
-            self.field,
-            shown(&self.real),
-            shown(&self.drydock)
-        )
+            |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), |value| shorten(&value.to_string(), 300));
+        let said = |answer: &Value| {
+            format!("{} {}", answer["code"], shorten(answer["body"]["message"].as_str().unwrap_or_default(), 300))
+        };
+        let (real, drydock) = (said(&self.answers.0), said(&self.answers.1));
+        let what = if real == drydock {
+            format!("{}: {} | {}", self.field, shown(&self.real), shown(&self.drydock))
+        } else {
+            format!("{real} | {drydock}")
+        };
+        format!("{} {plural} {name} {sub} [{}] {what}", self.step.method, shorten(query, 60))
     }
 }
 

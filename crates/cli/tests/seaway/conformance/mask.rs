@@ -13,6 +13,8 @@
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
 //! | ages in Tables | whether one was given | the clock |
+//! | the name of the scheme in a message | left out | a line of kube-apiserver's source |
+//! | descriptions of columns | left out | texts of OpenAPI for people, which nothing shows |
 
 use std::collections::BTreeMap;
 
@@ -93,6 +95,13 @@ impl Mask {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(members) => {
+                let keys: Vec<_> = members.keys().filter(|key| key.starts_with("k:{\"uid\"")).cloned().collect();
+                for key in keys {
+                    let value = members.shift_remove(&key).unwrap_or_default();
+                    let mut named = key;
+                    self.text(&mut named);
+                    members.insert(named, value);
+                }
                 let collective = members
                     .get("kind")
                     .and_then(Value::as_str)
@@ -120,8 +129,11 @@ impl Mask {
                 "resourceVersion" if collective => *member = "<version>".into(),
                 "resourceVersion" => *member = self.version(member.as_str().unwrap_or_default()),
                 "creationTimestamp" | "deletionTimestamp" if member.is_string() => *member = "<time>".into(),
-                "continue" => *member = "<continue>".into(),
-                "managedFields" => managers(member),
+                "continue" if *member != "" => *member = "<continue>".into(),
+                "managedFields" => {
+                    self.value(member);
+                    managers(member);
+                }
                 _ => self.value(member),
             }
         }
@@ -152,12 +164,22 @@ fn managers(entries: &mut Value) {
 fn blur_versions(message: &mut Value) {
     let Some(text) = message.as_str() else { return };
     let mut blurred = text.to_owned();
-    for word in
-        ["ResourceVersion in precondition: ", "ResourceVersion in object meta: ", "resource version: ", "current: "]
-    {
+    for word in [
+        "ResourceVersion in precondition: ",
+        "ResourceVersion in object meta: ",
+        "Too large resource version: ",
+        "current: ",
+        "the ResourceVersion in the precondition (",
+        "the ResourceVersion in record (",
+    ] {
         if let Some((before, after)) = blurred.clone().split_once(word) {
             blurred = format!("{before}{word}<version>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
         }
+    }
+    // Where in kube-apiserver's source its table of kinds is made.
+    if let Some((before, after)) = blurred.clone().split_once("in scheme \"") {
+        let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+        blurred = format!("{before}in its scheme{rest}");
     }
     *message = blurred.into();
 }
@@ -177,6 +199,9 @@ fn ages(body: &mut Value) {
 }
 
 fn blur_ages(table: &mut Value, columns: &Value) {
+    for column in table.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
+        column.as_object_mut().unwrap().shift_remove("description");
+    }
     let aged: Vec<_> = columns
         .as_array()
         .into_iter()

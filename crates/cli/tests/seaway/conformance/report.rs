@@ -8,7 +8,7 @@ use super::compare::Difference;
 use super::explained::{EXPLAINED, explanation};
 
 /// How many kinds of differences are shown.
-const SHOWN: usize = 60;
+const SHOWN: usize = 80;
 
 #[derive(Default)]
 struct Counts {
@@ -28,15 +28,16 @@ impl Report {
         let mut counts = self.0.lock().unwrap();
         counts.sequences += 1;
         counts.requests += requests;
-        let mut first = None;
+        let (mut first, mut named) = (None, BTreeSet::new());
         for difference in differences {
             if let Some(entry) = explanation(&difference) {
                 *counts.explained.entry(entry).or_default() += 1;
             } else if *first.get_or_insert(difference.step.id) == difference.step.id {
                 // What follows the first that differs often follows from it.
                 counts.failed.insert(seed);
-                let count = counts.unexplained.entry(difference.signature()).or_insert((0, seed));
-                count.0 += 1;
+                if named.insert(difference.step.id) {
+                    counts.unexplained.entry(difference.signature()).or_insert((0, seed)).0 += 1;
+                }
             }
         }
     }

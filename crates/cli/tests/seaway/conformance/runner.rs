@@ -41,7 +41,8 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
     let created = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
     let created = send(client, created.body(object.to_string().into_bytes().into()).unwrap()).await;
     assert_eq!(created.code, 201, "{}", created.body);
-    let mut memory = Memory { namespace: namespace.to_owned(), ..Memory::default() };
+    let version = created.body["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let mut memory = Memory { namespace: namespace.to_owned(), version, ..Memory::default() };
     let mut pending = Vec::new();
     let begun = Instant::now();
     for step in steps {
@@ -106,6 +107,7 @@ fn events(body: &Value, step: &Step) -> Value {
             let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{step}: {error}: {line}"));
             Value::Array(lines.lines().map(event).collect())
         }
-        one => json!([one]),
+        one if one.get("object").is_some() => json!([one]),
+        other => other.clone(),
     }
 }

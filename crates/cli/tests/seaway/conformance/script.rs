@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -59,11 +59,13 @@ impl fmt::Display for Step {
 #[derive(Default)]
 pub struct Memory {
     pub namespace: String,
+    /// The version in which the namespace was new.
+    pub version: String,
     pub answers: BTreeMap<usize, Value>,
 }
 
 impl Memory {
-    /// A text with its placeholders filled. What was never said is a word that no server accepts as a uid or version.
+    /// A text with its placeholders filled. What was never said is a word that no server knows, or the first version.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::new();
         let mut rest = text;
@@ -89,14 +91,16 @@ impl Memory {
             other => panic!("no answer has {other}"),
         };
         let said = self.answers.get(&step.parse().unwrap()).and_then(|answer| answer.pointer(pointer));
-        said.and_then(Value::as_str).unwrap_or(if field == "rv" { "1" } else { "unknown" }).to_owned()
+        said.and_then(Value::as_str).unwrap_or(if field == "rv" { &self.version } else { "unknown" }).to_owned()
     }
 
     pub fn body(&self, body: &Body) -> String {
         match body {
             Body::Text(text) => self.fill(text),
             Body::Edited { of, change } => {
-                let mut object = self.answers.get(of).cloned().unwrap_or_default();
+                // A refusal is no object; what is left is the change alone.
+                let said = self.answers.get(of).filter(|answer| answer["kind"] != "Status");
+                let mut object = said.cloned().unwrap_or_else(|| json!({}));
                 json_patch::merge(&mut object, &serde_json::from_str(&self.fill(&change.to_string())).unwrap());
                 object.to_string()
             }
