@@ -22,10 +22,10 @@ impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
         let mut applied = parse_body(&call.body)?;
-        for field in ["apiVersion", "kind"] {
-            if meta::text(&applied, &format!("/{field}")).is_empty() {
-                return Err(ApiError::bad_request(format!("{field} must be set in an apply patch")));
-            }
+        let (version, kind) = (meta::text(&applied, "/apiVersion"), meta::text(&applied, "/kind"));
+        if kind != call.served.resource.kind || version != call.served.api_version() {
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+            return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
         if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
@@ -73,6 +73,8 @@ impl Server {
         }
         let kept = managed.others(&manager).union(&wanted);
         managed.fields(&manager).difference(&kept).remove_from(schema, &mut merged, &kept);
+        // Whoever applies what is there already has not changed anything, at any time.
+        let time = if merged == *live { managed.time(&manager) } else { time };
         managed.set(&manager, wanted, &time);
         if manager.name == KUBECTL && !meta::text(&merged, LAST_APPLIED).is_empty() {
             refresh_last_applied(&mut merged, said);

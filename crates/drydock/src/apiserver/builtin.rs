@@ -53,6 +53,8 @@ pub(crate) struct Behaviour {
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
     pub(crate) grace: Option<fn(&Value) -> i64>,
+    /// Whether a deletion is answered with the object that is gone.
+    pub(crate) shows_deleted: bool,
     /// What must be gone before an object of this resource can go.
     pub(crate) contents: Option<Contents>,
     /// Told about every write of the resource, while the store is locked.
@@ -89,6 +91,7 @@ const PLAIN: Behaviour = Behaviour {
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
+    shows_deleted: false,
     contents: None,
     committed: |_, _, _| {},
     stays: None,
@@ -266,6 +269,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             check: containers_have_images,
             check_update: pod_spec_stays,
             grace: Some(pod_grace),
+            shows_deleted: true,
             ..PLAIN
         },
     ),
@@ -323,6 +327,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             check: addresses::check,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,
+            shows_deleted: true,
             ..PLAIN
         },
     ),

@@ -84,8 +84,8 @@ pub(crate) static CONTROLLER_REVISIONS: &[Column] = &[
 pub(crate) static DEPLOYMENTS: &[Column] = &[
     NAME,
     text("Ready", |it, _| json!(format!("{}/{}", count(it, "/status/readyReplicas"), count(it, "/spec/replicas")))),
-    number("Up-to-date", |it, _| count(it, "/status/updatedReplicas")),
-    number("Available", |it, _| count(it, "/status/availableReplicas")),
+    text("Up-to-date", |it, _| count(it, "/status/updatedReplicas")),
+    text("Available", |it, _| count(it, "/status/availableReplicas")),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -131,8 +131,8 @@ pub(crate) static AUTOSCALERS: &[Column] = &[
     }),
     text("Targets", |it, _| json!(targets(it))),
     text("MinPods", |it, _| json!(it.pointer("/spec/minReplicas").map_or("<unset>".to_owned(), Value::to_string))),
-    number("MaxPods", |it, _| count(it, "/spec/maxReplicas")),
-    number("Replicas", |it, _| count(it, "/status/currentReplicas")),
+    text("MaxPods", |it, _| count(it, "/spec/maxReplicas")),
+    text("Replicas", |it, _| count(it, "/status/currentReplicas")),
     AGE,
 ];
 

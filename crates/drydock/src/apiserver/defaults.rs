@@ -19,6 +19,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         }
     }),
     ("apps.v1.Deployment", |it| put(it, "status", json!({}))),
+    ("apps.v1.DeploymentCondition", |it| {
+        put(it, "lastUpdateTime", Value::Null);
+        put(it, "lastTransitionTime", Value::Null);
+    }),
     ("apps.v1.DeploymentSpec", |it| {
         put(it, "replicas", json!(1));
         put(it, "revisionHistoryLimit", json!(10));

@@ -102,9 +102,15 @@ impl Server {
         }
         options.preconditions.check(resource, &live)?;
         if call.dry_run() || !options.dry_run.is_empty() {
-            return Ok(Answer::Plain(200, success(resource, &call.name, meta::uid(&live))));
+            let marked = self.marked(resource, &live, &options);
+            return Ok(if is_finished(&marked) && !resource.behaviour.shows_deleted {
+                Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
+            } else {
+                Answer::Object(200, if is_finished(&marked) { live } else { Arc::new(marked) })
+            });
         }
         Ok(match self.delete_object(&mut state, call.author(), resource, call.id(), &live, &options) {
+            Outcome::Gone(last) if resource.behaviour.shows_deleted => Answer::Object(200, last),
             Outcome::Gone(last) => Answer::Plain(200, success(resource, &call.name, meta::uid(&last))),
             Outcome::Waiting(object) => Answer::Object(200, object),
         })
@@ -134,16 +140,8 @@ impl Server {
         Ok(Answer::List(deleted, metadata))
     }
 
-    /// Marks an object, and removes it if nothing holds it.
-    pub(crate) fn delete_object(
-        &self,
-        state: &mut State,
-        author: Author<'_>,
-        resource: &Resource,
-        id: Id,
-        live: &Arc<Value>,
-        options: &DeleteOptions,
-    ) -> Outcome {
+    /// An object that is being deleted.
+    fn marked(&self, resource: &Resource, live: &Arc<Value>, options: &DeleteOptions) -> Value {
         let now = self.clock.now();
         let grace = match resource.behaviour.grace {
             None => 0,
@@ -182,6 +180,20 @@ impl Server {
                 (contents.close)(&mut marked);
             }
         }
+        marked
+    }
+
+    /// Marks an object, and removes it if nothing holds it.
+    pub(crate) fn delete_object(
+        &self,
+        state: &mut State,
+        author: Author<'_>,
+        resource: &Resource,
+        id: Id,
+        live: &Arc<Value>,
+        options: &DeleteOptions,
+    ) -> Outcome {
+        let marked = self.marked(resource, live, options);
         if is_finished(&marked) {
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
             return Outcome::Gone(last);

@@ -259,7 +259,10 @@ impl ApiError {
     pub(crate) fn unseen(resource: &Resource, name: &str) -> Self {
         let cause = Cause {
             reason: "FieldValueInvalid",
-            message: "Invalid value: 0x0: must be specified for an update".into(),
+            message: format!(
+                "Invalid value: {}: must be specified for an update",
+                if resource.custom { "0" } else { "0x0" }
+            ),
             field: "metadata.resourceVersion".into(),
         };
         let mut error = Self::invalid(resource, name, std::slice::from_ref(&cause));
@@ -278,6 +281,12 @@ impl ApiError {
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
+    }
+
+    /// An update must name what it updates.
+    pub(crate) fn nameless(url: &str) -> Self {
+        let why = "was undeterminable: name must be provided";
+        Self::bad_request(format!("the name of the object ({url} based on URL) {why}"))
     }
 
     /// A rule of the cluster forbids it.
@@ -322,6 +331,11 @@ impl ApiError {
         Self::new(406, "NotAcceptable", message)
     }
 
+    /// The client wants the answer in a form it cannot have.
+    pub(crate) fn not_of_that_form(why: &str) -> Self {
+        Self::new(406, "NotAcceptable", why)
+    }
+
     /// Too big.
     pub(crate) fn too_large_body(limit: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
@@ -331,6 +345,16 @@ impl ApiError {
     pub(crate) fn internal(why: &str) -> Self {
         let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
         error.details = json!({"causes": [{"message": why}]});
+        error
+    }
+
+    /// A strategic merge patch says something that nobody understands.
+    pub(crate) fn unknown_directive(directive: &str, patch: &serde_json::Map<String, Value>) -> Self {
+        let mut pairs: Vec<_> = patch.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
+        pairs.sort_unstable();
+        let message = format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" "));
+        let mut error = Self::new(500, "", message);
+        error.details = json!({});
         error
     }
 
@@ -394,6 +418,14 @@ impl ApiError {
         Self::new(403, "Forbidden", message)
     }
 
+    /// The same where nobody expected it: the real server has no better word for it.
+    pub(crate) fn unread(self) -> Self {
+        let message = self.message.trim_start_matches("invalid resource version: ").to_owned();
+        let mut error = Self::new(500, "", message);
+        error.details = json!({});
+        error
+    }
+
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
@@ -412,6 +444,11 @@ impl ApiError {
 fn lines(causes: &[Cause]) -> String {
     let lines: Vec<_> = causes.iter().map(Cause::line).collect();
     if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
+}
+
+/// A value as Go prints it.
+fn go_value(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn details(name: &str, group: &str, kind: &str) -> Value {

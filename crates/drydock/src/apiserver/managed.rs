@@ -83,6 +83,11 @@ impl Managed {
         self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.fields.clone()).unwrap_or_default()
     }
 
+    /// When a manager last changed something; empty if it never did.
+    pub(crate) fn time(&self, manager: &Manager) -> String {
+        self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.time.clone()).unwrap_or_default()
+    }
+
     /// The fields of everybody else.
     pub(crate) fn others(&self, manager: &Manager) -> Fields {
         let others = self.0.iter().filter(|entry| entry.manager != *manager);
@@ -172,8 +177,11 @@ impl Entry {
         };
         let mut entry = json!({
             "manager": self.manager.name, "operation": operation, "apiVersion": self.manager.api_version,
-            "time": self.time, "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
+            "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
         });
+        if !self.time.is_empty() {
+            entry["time"] = self.time.clone().into();
+        }
         if !self.manager.subresource.is_empty() {
             entry["subresource"] = self.manager.subresource.clone().into();
         }

@@ -1,5 +1,6 @@
 //! Patching: the four languages in which a client can say what to change.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::error::{ApiError, Result};
@@ -31,7 +32,7 @@ impl Server {
 pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Value> {
     let mut object = live.clone();
     match media_type(&call.content_type) {
-        "application/merge-patch+json" => json_patch::merge(&mut object, &parse_body(&call.body)?),
+        "application/merge-patch+json" => json_patch::merge(&mut object, &patch_body(&call.body)?),
         "application/json-patch+json" => {
             let patch: json_patch::Patch = serde_json::from_slice(&call.body)
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
@@ -40,11 +41,19 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
             json_patch::patch(&mut object, &patch).map_err(refused)?;
         }
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
-            merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
+            merge::strategic(schema, &mut object, &patch_body(&call.body)?)?;
         }
         _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }
     Ok(object)
+}
+
+/// A patch that is JSON and nothing else.
+fn patch_body(body: &Bytes) -> Result<Value> {
+    match serde_json::from_slice::<Value>(body) {
+        Err(error) if error.is_eof() => Err(ApiError::bad_request("unexpected end of JSON input")),
+        _ => parse_body(body),
+    }
 }
 
 /// The languages a resource can be patched in.

@@ -25,7 +25,7 @@ impl Server {
     /// `get`.
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
-        at_most(call.params.revision()?, &state)?;
+        at_most(call.params.revision().map_err(ApiError::unread)?, &state)?;
         let found = match call.as_of {
             None => call.live(&state)?,
             Some(revision) => {
@@ -39,15 +39,22 @@ impl Server {
 
     /// `list`.
     pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
-        check_list(&call.params)?;
         let selector = call.selector()?;
+        let limit = call.params.number("limit")?.filter(|limit| *limit > 0);
+        check_list(&call.params)?;
         let state = self.store.lock();
         let asked = call.params.revision()?;
         let token = call.params.get("continue");
+        let wanted = call.params.get("resourceVersionMatch");
+        // "Any version" is answered from a cache, which knows no pages.
+        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty());
         let (revision, after) = if !token.is_empty() {
+            if asked.is_some_and(|asked| asked > 0) {
+                return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            }
             let token = parse_token(token)?;
             (token.revision, Some(Key { namespace: token.namespace, name: token.name }))
-        } else if call.params.get("resourceVersionMatch") == "Exact" {
+        } else if wanted == "Exact" || wanted.is_empty() && limit.is_some() && asked.is_some_and(|asked| asked > 0) {
             (asked.unwrap_or_default(), None)
         } else {
             at_most(asked, &state)?;
@@ -60,7 +67,7 @@ impl Server {
                  without the continue parameter.",
             ));
         }
-        let limit = call.params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(u64::MAX) as usize;
+        let limit = limit.unwrap_or(u64::MAX) as usize;
         let mut objects = state
             .list_at(&call.served.resource.id, call.namespace.as_deref(), revision)
             .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
@@ -105,6 +112,13 @@ fn token_text(token: &Token) -> String {
 }
 
 fn parse_token(text: &str) -> Result<Token> {
-    let token = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    token.ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid"))
+    let refuse =
+        |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refuse(format!("illegal base64 data: {error}")))?;
+    serde_json::from_slice(&bytes).map_err(|_| {
+        // Go takes every byte for a character.
+        let first = char::from(bytes.first().copied().unwrap_or_default());
+        let shown = if first.is_control() { format!("\\u{:04x}", u32::from(first)) } else { first.to_string() };
+        refuse(format!("invalid character '{shown}' looking for beginning of value"))
+    })
 }

@@ -123,7 +123,7 @@ impl Params {
         match self.get(name) {
             "" => Ok(None),
             text => {
-                let wrong = |_| ApiError::bad_request(format!("invalid value {text:?} of query parameter {name}"));
+                let wrong = |_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
                 text.parse().map(Some).map_err(wrong)
             }
         }

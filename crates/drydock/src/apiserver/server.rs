@@ -224,6 +224,13 @@ impl Server {
             &target.plural,
         );
         let Some(served) = served else {
+            let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+            // Groups of custom resources, and those that nobody has, end where no handler is left.
+            if !registry.all().any(|known| known.group == target.group && !known.custom)
+                && !is_kubernetes(&target.group)
+            {
+                return page_not_found();
+            }
             return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
         };
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
@@ -247,6 +254,16 @@ impl Server {
             body,
             as_of,
         };
+        if call.served.resource.custom
+            && call.namespace.is_none()
+            && !call.name.is_empty()
+            && call.served.resource.namespaced
+        {
+            return page_not_found();
+        }
+        if let Err(error) = view.suits(call.verb) {
+            return failure(&error);
+        }
         match self.dispatch(&call, &view) {
             Ok(reply) => self.render(reply, &view),
             Err(error) => failure(&error),
@@ -380,6 +397,16 @@ fn show(page: Page) -> Response<Body> {
         response.headers_mut().insert(header::CACHE_CONTROL, value);
     }
     response
+}
+
+/// Groups that are Kubernetes' own, whether they are offered or not.
+fn is_kubernetes(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io") && group != "gateway.networking.k8s.io"
+}
+
+/// Where no handler is left.
+fn page_not_found() -> Response<Body> {
+    respond(404, "text/plain; charset=utf-8", full(Bytes::from_static(b"404 page not found\n")), &[])
 }
 
 pub(super) fn failure(error: &ApiError) -> Response<Body> {

@@ -7,7 +7,7 @@ use super::error::{ApiError, Result};
 use super::request::parse_body;
 
 /// How much of a body is shown.
-const SHOWN: usize = 1024;
+const SHOWN: usize = 30;
 
 /// Reads a body that should be an object of a kind; without a kind it is the options of a request.
 pub(crate) fn read(body: &Bytes, kind: &str) -> Result<Value> {

@@ -57,6 +57,9 @@ impl Server {
     /// `update`: replaces an object.
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
         let object = call.object()?;
+        if meta::name(&object).is_empty() {
+            return Err(ApiError::nameless(&call.name));
+        }
         let mut state = self.store.lock();
         let live = match call.live(&state) {
             Ok(live) => live,
@@ -254,6 +257,14 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     let resource = &call.served.resource;
     let expected = call.served.api_version();
     let sent = meta::text(object, "/apiVersion");
+    if !resource.custom && !sent.is_empty() && sent != expected && !is_known_version(&resource.group, sent) {
+        let kind = &resource.kind;
+        let sent_kind = if meta::text(object, "/kind").is_empty() { kind } else { meta::text(object, "/kind") };
+        return Err(ApiError::bad_request(format!(
+            "{sent_kind} in version {sent:?} cannot be handled as a {kind}: no kind {sent_kind:?} is registered for version \
+             {sent:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        )));
+    }
     if !sent.is_empty() && sent != expected {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({sent}) does not match the expected API version ({expected})"
@@ -294,6 +305,11 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
         warnings
     })
+}
+
+/// Whether a version is one of the group's: the real server would try to convert it.
+fn is_known_version(group: &str, version: &str) -> bool {
+    version.rsplit_once('/').map_or("", |(group, _)| group) == group && version.contains("v1")
 }
 
 /// What was sent is not of the kind it should be.
@@ -356,6 +372,9 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
     let resource = &call.served.resource;
     let name = meta::name(live);
     let sent = meta::name(new);
+    if sent.is_empty() {
+        return Err(ApiError::nameless(name));
+    }
     if sent != name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({sent}) does not match the name on the URL ({name})"

@@ -5,6 +5,7 @@
 //! | uids | by order of appearance | random |
 //! | versions of objects | by order of appearance | one counter for everything; only equal and unequal mean something |
 //! | versions of lists and bookmarks | whether one was given | other namespaces and the server's own Leases move them |
+//! | times that a message names | whether one was given | the clock |
 //! | versions that a message names | whether one was given | as above |
 //! | `creationTimestamp`, `deletionTimestamp`, times of managers | whether one was given | the clock |
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
@@ -176,6 +177,11 @@ fn blur_versions(message: &mut Value) {
             blurred = format!("{before}{word}<version>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
         }
     }
+    // When a manager that an apply is in conflict with wrote last.
+    let parts: Vec<_> = blurred.split(" at 20").map(str::to_owned).collect();
+    let (head, rest) = parts.split_first().unwrap();
+    blurred =
+        rest.iter().fold(head.clone(), |text, part| format!("{text} at <time>{}", part.get(18..).unwrap_or_default()));
     // Where in kube-apiserver's source its table of kinds is made.
     if let Some((before, after)) = blurred.clone().split_once("in scheme \"") {
         let rest = after.split_once('"').map_or("", |(_, rest)| rest);

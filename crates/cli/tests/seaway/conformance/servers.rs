@@ -87,11 +87,12 @@ impl Servers {
                 continue;
             }
             let (real, drydock) = (masked(&real.answers), masked(&drydock.answers));
-            return steps
-                .iter()
-                .zip(real.iter().zip(&drydock))
-                .flat_map(|(step, (real, drydock))| differences(step, real, drydock))
-                .collect();
+            let answers = steps.iter().zip(real.iter().zip(&drydock));
+            let mut found: Vec<_> =
+                answers.flat_map(|(step, (real, drydock))| differences(step, real, drydock)).collect();
+            // What a watch saw follows from the requests after it.
+            found.sort_by_key(|difference| difference.step.is_watch());
+            return found;
         }
         panic!("the servers are too slow for their watches");
     }
@@ -124,9 +125,15 @@ impl Servers {
         let mut steps = generator::script(seed);
         let mut found = Self::unexplained(self.differences(&steps).await);
         let Some(first) = found.first().cloned() else { return println!("seed {seed}: no difference") };
-        steps.truncate(steps.iter().position(|step| step.id == first.step.id).unwrap_or(0) + 1);
+        if !first.step.is_watch() {
+            steps.truncate(steps.iter().position(|step| step.id == first.step.id).unwrap_or(0) + 1);
+        }
         let mut index = 0;
-        while index + 1 < steps.len() {
+        while index < steps.len() {
+            if steps[index].id == first.step.id {
+                index += 1;
+                continue;
+            }
             let mut fewer = steps.clone();
             fewer.remove(index);
             let left = Self::unexplained(self.differences(&fewer).await);

@@ -136,5 +136,7 @@ pub(super) fn watch(author: &mut Author) {
         }
         _ => kind.path(),
     };
-    author.read(format!("{place}?{query}"));
+    // The metadata of a list is no form for events.
+    let accept = author.accept().replace("MetadataList", "Metadata");
+    author.send("GET", format!("{place}?{query}"), vec![("accept", accept)], Body::Text(String::new()));
 }
