@@ -53,6 +53,8 @@ pub(crate) struct Behaviour {
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
     pub(crate) grace: Option<fn(&Value) -> i64>,
+    /// Whether its objects own no others, so that nothing is asked about these when one is deleted.
+    pub(crate) owns_nothing: bool,
     /// Whether a deletion is answered with the object that is gone.
     pub(crate) shows_deleted: bool,
     /// What must be gone before an object of this resource can go.
@@ -91,6 +93,7 @@ const PLAIN: Behaviour = Behaviour {
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
+    owns_nothing: false,
     shows_deleted: false,
     contents: None,
     committed: |_, _, _| {},
@@ -206,6 +209,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ],
             columns: columns::EVENTS,
             check: event,
+            owns_nothing: true,
             stays: Some(Duration::from_secs(3600)),
             ..PLAIN
         },
@@ -307,6 +311,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             selectable: &["type"],
             columns: columns::SECRETS,
             complete: encode_strings,
+            check: keys,
             check_update: |old, new, causes| {
                 immutable(old, new, "/type", causes);
                 immutable_data(old, new, causes);
@@ -314,7 +319,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check_update: immutable_data, ..PLAIN }),
+    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check: keys, check_update: immutable_data, ..PLAIN }),
     (
         "services",
         Behaviour {
@@ -358,6 +363,25 @@ fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     for field in ["data", "binaryData", "immutable"] {
         if old.get(field) != new.get(field) {
             causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+        }
+    }
+}
+
+/// Keys are names of files, and no two files have the same.
+fn keys(object: &Value, causes: &mut Vec<Cause>) {
+    let text = |field: &str| object.get(field).and_then(Value::as_object);
+    let right = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    for field in ["data", "binaryData"] {
+        for key in text(field).into_iter().flatten().map(|(key, _)| key) {
+            let place = format!("{field}[{key}]");
+            if !right(key) || key.is_empty() {
+                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
+                           or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+                causes.push(Cause::invalid(place.clone(), &json!(key), why));
+            }
+            if field == "data" && text("binaryData").is_some_and(|binary| binary.contains_key(key)) {
+                causes.push(Cause::invalid(place, &json!(key), "duplicate of key present in binaryData"));
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use super::options::check_delete;
 use super::registry::Resource;
 use super::request::Call;
 use super::server::{Answer, Author, Server};
-use super::store::{Id, State};
+use super::store::{Id, Key, State};
 use super::write::is_finished;
 
 /// Finalizer that keeps an owner until its dependents are gone.
@@ -119,25 +119,19 @@ impl Server {
     /// `deletecollection`. Answers with the objects that were deleted.
     pub(crate) fn delete_collection(&self, call: &Call) -> Result<Answer> {
         let options = DeleteOptions::of(call)?;
-        let selector = call.selector()?;
         let mut state = self.store.lock();
         let resource = &call.served.resource;
-        let chosen: Vec<_> = state
-            .list(&resource.id, call.namespace.as_deref())
-            .filter(|(_, object)| selector.matches(object))
-            .map(|(key, object)| (key.clone(), object.clone()))
-            .collect();
-        let mut deleted = Vec::new();
+        let (chosen, metadata) = self.page(&state, call)?;
         let dry_run = call.dry_run() || !options.dry_run.is_empty();
-        for (key, object) in chosen {
-            options.preconditions.check(resource, &object)?;
+        for object in &chosen {
+            options.preconditions.check(resource, object)?;
             if !dry_run {
-                self.delete_object(&mut state, call.author(), resource, (resource.id.clone(), key), &object, &options);
+                let key = Key { namespace: meta::namespace(object).to_owned(), name: meta::name(object).to_owned() };
+                let id = (resource.id.clone(), key);
+                self.delete_object(&mut state, call.author(), resource, id, object, &options);
             }
-            deleted.push(object);
         }
-        let metadata = serde_json::json!({"resourceVersion": state.revision().to_string()});
-        Ok(Answer::List(deleted, metadata))
+        Ok(Answer::List(chosen, metadata))
     }
 
     /// An object that is being deleted.
@@ -151,7 +145,7 @@ impl Server {
             },
         };
         let mut marked = Value::clone(live);
-        if let Some(policy) = options.propagation_policy {
+        if let Some(policy) = options.propagation_policy.filter(|_| !resource.behaviour.owns_nothing) {
             let mut finalizers: Vec<String> = meta::finalizers(live)
                 .into_iter()
                 .filter(|held| ![FOREGROUND, ORPHAN].contains(held))

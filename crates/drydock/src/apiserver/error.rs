@@ -112,6 +112,15 @@ impl Cause {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
     }
 
+    /// An object that fits none or too many of several schemas. The real server does not say where.
+    pub(crate) fn ambiguous(path: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: \"\": {path:?} {why}"),
+            field: "<nil>".to_owned(),
+        }
+    }
+
     /// Rules that could not be looked at, since the object is not what they are about.
     pub(crate) fn unchecked() -> Self {
         let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
@@ -147,6 +156,8 @@ pub(crate) struct ApiError {
     reason: &'static str,
     message: String,
     details: Value,
+    /// What else the client should know.
+    warnings: Vec<String>,
 }
 
 /// The result of a verb.
@@ -154,12 +165,22 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Value::Null, warnings: Vec::new() }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
         self.details = details(name, &resource.group, &resource.plural);
         self
+    }
+
+    /// With the warnings that were due before it was refused.
+    pub(crate) fn after(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The HTTP status code.
@@ -278,6 +299,16 @@ impl ApiError {
         error
     }
 
+    /// A patch makes something of an object that cannot be read.
+    pub(crate) fn unreadable_patch(object: &Value, why: &str) -> Self {
+        let mut sorted = object.clone();
+        sorted.sort_all_objects();
+        let cause = Cause::invalid("patch", &Value::from(sorted.to_string()), why);
+        let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
+        error.details = json!({"causes": [cause.to_json()]});
+        error
+    }
+
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
@@ -352,10 +383,7 @@ impl ApiError {
     pub(crate) fn unknown_directive(directive: &str, patch: &serde_json::Map<String, Value>) -> Self {
         let mut pairs: Vec<_> = patch.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
         pairs.sort_unstable();
-        let message = format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" "));
-        let mut error = Self::new(500, "", message);
-        error.details = json!({});
-        error
+        Self::unforeseen(&format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" ")))
     }
 
     /// The server is there but cannot work.
@@ -420,18 +448,23 @@ impl ApiError {
 
     /// The same where nobody expected it: the real server has no better word for it.
     pub(crate) fn unread(self) -> Self {
-        let message = self.message.trim_start_matches("invalid resource version: ").to_owned();
-        let mut error = Self::new(500, "", message);
-        error.details = json!({});
-        error
+        Self::unforeseen(self.message.trim_start_matches("invalid resource version: "))
+    }
+
+    /// Something the real server has no answer for either.
+    pub(crate) fn unforeseen(message: &str) -> Self {
+        Self::new(500, "", message)
     }
 
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason,
+            "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Result};
 use super::options::check_list;
 use super::request::Call;
+use super::selector::Selector;
 use super::server::{Answer, Server};
 use super::store::{Key, State};
 
@@ -39,28 +41,34 @@ impl Server {
 
     /// `list`.
     pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
-        let selector = call.selector()?;
+        let (page, metadata) = self.page(&self.store.lock(), call)?;
+        Ok(Answer::List(page, metadata))
+    }
+
+    /// A page of a collection, and the metadata of the list.
+    pub(crate) fn page(&self, state: &State, call: &Call) -> Result<(Vec<Arc<Value>>, Value)> {
+        Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         let limit = call.params.number("limit")?.filter(|limit| *limit > 0);
         check_list(&call.params)?;
-        let state = self.store.lock();
+        let selector = call.selector()?;
         let asked = call.params.revision()?;
         let token = call.params.get("continue");
         let wanted = call.params.get("resourceVersionMatch");
         // "Any version" is answered from a cache, which knows no pages.
         let limit = limit.filter(|_| asked != Some(0) || !token.is_empty());
         let (revision, after) = if !token.is_empty() {
+            let token = parse_token(token)?;
             if asked.is_some_and(|asked| asked > 0) {
                 return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
             }
-            let token = parse_token(token)?;
             (token.revision, Some(Key { namespace: token.namespace, name: token.name }))
         } else if wanted == "Exact" || wanted.is_empty() && limit.is_some() && asked.is_some_and(|asked| asked > 0) {
             (asked.unwrap_or_default(), None)
         } else {
-            at_most(asked, &state)?;
+            at_most(asked, state)?;
             (call.as_of.unwrap_or(state.revision()), None)
         };
-        at_most(Some(revision), &state)?;
+        at_most(Some(revision), state)?;
         if revision < state.compacted() {
             return Err(ApiError::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new list \
@@ -86,7 +94,7 @@ impl Server {
                 metadata["remainingItemCount"] = remaining.into();
             }
         }
-        Ok(Answer::List(page, metadata))
+        Ok((page, metadata))
     }
 }
 
@@ -114,7 +122,9 @@ fn token_text(token: &Token) -> String {
 fn parse_token(text: &str) -> Result<Token> {
     let refuse =
         |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refuse(format!("illegal base64 data: {error}")))?;
+    // Go does not mind what is left over in the last character.
+    let lenient = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+    let bytes = lenient.decode(text).map_err(|error| refuse(format!("illegal base64 data: {error}")))?;
     serde_json::from_slice(&bytes).map_err(|_| {
         // Go takes every byte for a character.
         let first = char::from(bytes.first().copied().unwrap_or_default());

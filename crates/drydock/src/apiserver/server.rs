@@ -19,6 +19,7 @@ use super::error::{ApiError, Result};
 use super::inside::AsOf;
 use super::log::{Commit, Hook, Request, RequestLog};
 use super::options::check_write;
+use super::patch::check_language;
 use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
 use super::store::{Change, Id, State, Store};
@@ -261,10 +262,8 @@ impl Server {
         {
             return page_not_found();
         }
-        if let Err(error) = view.suits(call.verb) {
-            return failure(&error);
-        }
-        match self.dispatch(&call, &view) {
+        // Whether the answer can have the form that was asked for shows when it is there.
+        match self.dispatch(&call, &view).and_then(|reply| view.suits(call.verb).map(|()| reply)) {
             Ok(reply) => self.render(reply, &view),
             Err(error) => failure(&error),
         }
@@ -278,6 +277,9 @@ impl Server {
         }
         if !resource.namespaced && call.namespace.is_some() {
             return Err(ApiError::no_route());
+        }
+        if call.verb == "patch" {
+            check_language(call)?;
         }
         if matches!(call.verb, "create" | "update" | "patch" | "delete" | "deletecollection") {
             check_write(call)?;
@@ -410,5 +412,5 @@ fn page_not_found() -> Response<Body> {
 }
 
 pub(super) fn failure(error: &ApiError) -> Response<Body> {
-    respond(error.code(), "application/json", full(error.to_status().to_string().into()), &[])
+    respond(error.code(), "application/json", full(error.to_status().to_string().into()), error.warnings())
 }

@@ -181,7 +181,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 }
             }
             ("anyOf", _) if matching(argument, value, path) == 0 => {
-                causes.push(invalid("must validate at least one schema (anyOf)".to_owned()));
+                causes.push(Cause::ambiguous(path, "must validate at least one schema (anyOf)"));
             }
             ("oneOf", _) if matching(argument, value, path) != 1 => {
                 let which = if matching(argument, value, path) == 0 {
@@ -189,10 +189,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 } else {
                     "Found 2 valid alternatives"
                 };
-                causes.push(invalid(format!("must validate one and only one schema (oneOf). {which}")));
+                let why = format!("must validate one and only one schema (oneOf). {which}");
+                causes.push(Cause::ambiguous(path, &why));
             }
             ("not", _) if against(argument, value, path).is_empty() => {
-                causes.push(invalid("must not validate the schema (not)".to_owned()));
+                causes.push(Cause::ambiguous(path, "must not validate the schema (not)"));
             }
             _ => {}
         }

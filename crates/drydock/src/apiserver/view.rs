@@ -99,6 +99,7 @@ impl View {
             Form::Metadata if list => Err(ApiError::not_of_that_form(&format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({kind})"
             ))),
+            Form::MetadataList if !list && resource.custom => Err(ApiError::unforeseen("content is not a list")),
             Form::MetadataList if !list => Err(ApiError::not_of_that_form(&format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
             ))),

@@ -53,8 +53,9 @@ struct Watch {
 impl Server {
     /// `watch`.
     pub(crate) fn watch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Answer> {
-        let selector = call.selector()?;
+        Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         check_list(&call.params)?;
+        let selector = call.selector()?;
         let asked = call.params.revision()?.filter(|revision| *revision > 0);
         let stream_list = call.params.flag("sendInitialEvents");
         let bookmarks = call.params.flag("allowWatchBookmarks");

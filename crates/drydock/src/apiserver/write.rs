@@ -81,9 +81,22 @@ impl Server {
         mut object: Value,
         ownership: Ownership,
     ) -> Result<Written> {
+        let warnings = shape(call, &mut object)?;
+        match self.insert_shaped(state, call, object, ownership) {
+            Ok(object) => Ok(Written { object, warnings }),
+            Err(error) => Err(error.after(&warnings)),
+        }
+    }
+
+    fn insert_shaped(
+        &self,
+        state: &mut State,
+        call: &Call,
+        mut object: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
-        let warnings = shape(call, &mut object)?;
         if !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -124,10 +137,9 @@ impl Server {
         managed.write_to(&mut object);
         stamp_version(call, &mut object);
         if call.dry_run() {
-            return Ok(Written { object: Arc::new(object), warnings });
+            return Ok(Arc::new(object));
         }
-        let object = self.put(state, call.author(), (resource.id.clone(), key), object);
-        Ok(Written { object, warnings })
+        Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
     }
 
     /// Replaces the live state of an object by a new one, as far as the client may.
@@ -139,8 +151,22 @@ impl Server {
         mut new: Value,
         ownership: Ownership,
     ) -> Result<Written> {
-        let resource = &call.served.resource;
         let warnings = shape(call, &mut new)?;
+        match self.replace_shaped(state, call, live, new, ownership) {
+            Ok(object) => Ok(Written { object, warnings }),
+            Err(error) => Err(error.after(&warnings)),
+        }
+    }
+
+    fn replace_shaped(
+        &self,
+        state: &mut State,
+        call: &Call,
+        live: &Arc<Value>,
+        mut new: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Value>> {
+        let resource = &call.served.resource;
         check_identity(call, live, &new)?;
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
@@ -156,18 +182,18 @@ impl Server {
         managed.write_to(&mut new);
         stamp_version(call, &mut new);
         if new == **live {
-            return Ok(Written { object: live.clone(), warnings });
+            return Ok(live.clone());
         }
         if call.dry_run() {
-            return Ok(Written { object: Arc::new(new), warnings });
+            return Ok(Arc::new(new));
         }
         let id = (resource.id.clone(), Key { namespace: meta::namespace(live).into(), name: meta::name(live).into() });
         // The last finalizer of an object that is being deleted was taken away: watches see it go, not change.
         if is_finished(&new) {
             self.remove(state, call.author(), id);
-            return Ok(Written { object: Arc::new(new), warnings });
+            return Ok(Arc::new(new));
         }
-        Ok(Written { object: self.put(state, call.author(), id, new), warnings })
+        Ok(self.put(state, call.author(), id, new))
     }
 
     /// Records who owns what after a write.

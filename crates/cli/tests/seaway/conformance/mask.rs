@@ -5,6 +5,7 @@
 //! | uids | by order of appearance | random |
 //! | versions of objects | by order of appearance | one counter for everything; only equal and unequal mean something |
 //! | versions of lists and bookmarks | whether one was given | other namespaces and the server's own Leases move them |
+//! | the object in a message about a patch | left out | it holds versions and times |
 //! | times that a message names | whether one was given | the clock |
 //! | versions that a message names | whether one was given | as above |
 //! | `creationTimestamp`, `deletionTimestamp`, times of managers | whether one was given | the clock |
@@ -108,10 +109,11 @@ impl Mask {
                     .and_then(Value::as_str)
                     .is_some_and(|kind| kind.ends_with("List") || kind == "Table" || kind == "Status")
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
+                let cause = members.contains_key("field") && members.contains_key("reason");
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),
-                        "message" if collective => {
+                        "message" if collective || cause => {
                             self.value(member);
                             blur_versions(member);
                         }
@@ -176,6 +178,10 @@ fn blur_versions(message: &mut Value) {
         if let Some((before, after)) = blurred.clone().split_once(word) {
             blurred = format!("{before}{word}<version>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
         }
+    }
+    // The whole object as the patch left it, times and versions and all.
+    if let Some(why) = blurred.split_once("Invalid value: \"{").and_then(|(_, text)| text.rsplit_once("}\": ")) {
+        blurred = format!("the patch leaves something unreadable: {}", why.1);
     }
     // When a manager that an apply is in conflict with wrote last.
     let parts: Vec<_> = blurred.split(" at 20").map(str::to_owned).collect();

@@ -30,7 +30,7 @@ pub(super) fn create(author: &mut Author) {
             json_patch::merge(
                 &mut object,
                 &json!({"metadata": {"uid": "0-1", "generation": 7, "creationTimestamp": "2020-01-01T00:00:00Z",
-                    "selfLink": "/x", "deletionTimestamp": "2020-01-01T00:00:00Z"}}),
+                    "selfLink": "/x"}}),
             );
         }
         _ => {}
