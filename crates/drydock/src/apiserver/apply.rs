@@ -31,7 +31,11 @@ impl Server {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         if meta::name(&applied).is_empty() {
-            meta::metadata(&mut applied).insert("name".into(), call.name.clone().into());
+            return Err(ApiError::nameless(&call.name));
+        }
+        let resource = &call.served.resource;
+        if let Some(field) = Fields::undeclared(call.served.version().schema(), &applied).filter(|_| !resource.custom) {
+            return Err(ApiError::undeclared(resource, &call.served.version().name, &applied, &field));
         }
         let said = applied.clone();
         let warnings = shape(call, &mut applied)?;
@@ -53,6 +57,7 @@ impl Server {
             Err(_) => {
                 let mut managed = Managed::default();
                 managed.set(&manager, wanted, &time);
+                meta::metadata(&mut applied).shift_remove("resourceVersion");
                 let written = self.insert(&mut state, call, applied, Ownership::Applied(managed))?;
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }

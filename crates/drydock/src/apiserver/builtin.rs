@@ -176,7 +176,10 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             columns: columns::DEPLOYMENTS,
-            check: workload,
+            check: |deployment, causes| {
+                workload(deployment, causes);
+                counts(deployment, causes);
+            },
             check_update: selector_stays,
             ..PLAIN
         },
@@ -218,7 +221,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
     (
         "leases.coordination.k8s.io",
-        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, ..PLAIN },
+        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, check: lease, ..PLAIN },
     ),
     (
         "namespaces",
@@ -412,6 +415,41 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
     containers(object.pointer("/spec/template/spec/containers"), "spec.template.spec.containers", causes);
 }
 
+/// What is counted in the status of a Deployment can be.
+fn counts(deployment: &Value, causes: &mut Vec<Cause>) {
+    let number = |field: &str| deployment.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
+    let fields = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+    for field in fields.into_iter().chain(["observedGeneration"]) {
+        if number(field) < 0 {
+            let why = "must be greater than or equal to 0";
+            causes.push(Cause::invalid(format!("status.{field}"), &json!(number(field)), why));
+        }
+    }
+    for field in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
+        if number(field) > number("replicas") {
+            let why = "cannot be greater than status.replicas";
+            causes.push(Cause::invalid(format!("status.{field}"), &json!(number(field)), why));
+        }
+    }
+    if number("availableReplicas") > number("readyReplicas") {
+        let why = "cannot be greater than readyReplicas";
+        causes.push(Cause::invalid("status.availableReplicas", &json!(number("availableReplicas")), why));
+    }
+}
+
+fn lease(lease: &Value, causes: &mut Vec<Cause>) {
+    let number = |field: &str| lease.pointer(&format!("/spec/{field}")).filter(|number| number.is_i64());
+    if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| seconds.as_i64() <= Some(0)) {
+        causes.push(Cause::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
+    }
+    if let Some(count) = number("leaseTransitions").filter(|count| count.as_i64() < Some(0)) {
+        causes.push(Cause::invalid("spec.leaseTransitions", count, "must be greater than or equal to 0"));
+    }
+    if let Some(holder) = lease.pointer("/spec/holderIdentity").filter(|holder| **holder == "") {
+        causes.push(Cause::invalid("spec.holderIdentity", holder, "must not be empty"));
+    }
+}
+
 fn containers_have_images(pod: &Value, causes: &mut Vec<Cause>) {
     containers(pod.pointer("/spec/containers"), "spec.containers", causes);
 }
@@ -422,6 +460,15 @@ fn containers(list: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(path, ""));
     }
     for (at, container) in list.iter().enumerate() {
+        let name = meta::text(container, "/name");
+        if !name.is_empty()
+            && let Some(cause) = validate::name(NameRule::Label, name)
+        {
+            causes.push(Cause { field: format!("{path}[{at}].name"), ..cause });
+        }
+        if list.iter().take(at).any(|other| meta::text(other, "/name") == name) && !name.is_empty() {
+            causes.push(Cause::duplicate(format!("{path}[{at}].name"), &json!(name)));
+        }
         if meta::text(container, "/image").is_empty() {
             causes.push(Cause::required(format!("{path}[{at}].image"), ""));
         }

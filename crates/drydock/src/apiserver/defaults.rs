@@ -54,6 +54,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "desiredReplicas", json!(0));
         put(it, "currentMetrics", Value::Null);
     }),
+    ("coordination.v1.Lease", |it| put(it, "spec", json!({}))),
     ("core.v1.ConfigMapVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Container", container),
     ("core.v1.ContainerPort", |it| put(it, "protocol", json!("TCP"))),

@@ -386,6 +386,17 @@ impl ApiError {
         Self::unforeseen(&format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" ")))
     }
 
+    /// A field of an apply patch that nobody has.
+    pub(crate) fn undeclared(resource: &Resource, version: &str, object: &Value, field: &str) -> Self {
+        let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
+        let (namespace, name) = (metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default());
+        let (group, kind) = (&resource.group, &resource.kind);
+        Self::unforeseen(&format!(
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {field}: field not \
+             declared in schema"
+        ))
+    }
+
     /// The server is there but cannot work.
     pub(crate) fn unavailable() -> Self {
         let mut error = Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
@@ -475,7 +486,12 @@ impl ApiError {
 
 /// All that is wrong, in one line.
 fn lines(causes: &[Cause]) -> String {
-    let lines: Vec<_> = causes.iter().map(Cause::line).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in causes.iter().map(Cause::line) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
 }
 

@@ -192,6 +192,20 @@ impl Fields {
         }
     }
 
+    /// The first part of a value that its schema does not know, in the form error messages use.
+    pub(crate) fn undeclared(schema: &Schema, value: &Value) -> Option<String> {
+        for (step, schema, part) in parts(schema, value) {
+            let mut place = Self::default();
+            place.children.insert(step, Self::leaf());
+            let place = place.paths().concat();
+            let Some(schema) = schema else { return Some(place) };
+            if let Some(inside) = Self::undeclared(schema, part) {
+                return Some(place + &inside);
+            }
+        }
+        None
+    }
+
     /// Reads `fieldsV1`.
     pub(crate) fn from_json(fields: &Value) -> Self {
         let mut set = Self::node(fields);

@@ -166,7 +166,7 @@ impl Entry {
         }
         match operation {
             Operation::Apply => text,
-            Operation::Update => format!("{text} using {api_version} at {}", self.time),
+            Operation::Update => format!("{text} using {api_version}"),
         }
     }
 

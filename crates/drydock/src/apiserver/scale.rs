@@ -60,10 +60,9 @@ fn show(paths: &ScalePaths, object: &Value) -> Value {
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
-    json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": number(&paths.spec_replicas)}, "status": status,
-    })
+    let replicas = number(&paths.spec_replicas);
+    let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
 }
 
 /// Sets the value at a pointer and makes the objects on the way.

@@ -160,9 +160,6 @@ impl View {
     /// A bookmark: the kind and a resource version, nothing else.
     pub(crate) fn bookmark(&self, revision: u64, initial_events_end: bool) -> Value {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if !self.served.resource.custom || self.form != Form::Full {
-            metadata["creationTimestamp"] = Value::Null;
-        }
         if initial_events_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -14,9 +14,10 @@ use super::error::{ApiError, Cause, Result};
 use super::fields::Fields;
 use super::managed::{Managed, Operation};
 use super::meta;
+use super::patch::APPLY;
 use super::ratchet::forgive;
 use super::registry::api_version;
-use super::request::Call;
+use super::request::{Call, media_type};
 use super::server::{Answer, Reply, Server};
 use super::store::{Key, State};
 use super::validate::{self, Strictness};
@@ -125,7 +126,7 @@ impl Server {
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        check(call, &object, None)?;
+        check(call, &object, None, Vec::new())?;
         let mut causes = Vec::new();
         (behaviour.check_new)(&object, state, &mut causes);
         if !causes.is_empty() {
@@ -168,6 +169,13 @@ impl Server {
     ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         check_identity(call, live, &new)?;
+        let mut causes = Vec::new();
+        let uid = new.pointer("/metadata/uid").filter(|uid| **uid != meta::uid(live)).cloned();
+        if let Some(uid) = uid.filter(|uid| call.verb == "patch" && *uid != "") {
+            // Built-in kinds look twice.
+            let times = if resource.custom { 1 } else { 2 };
+            causes.extend(vec![Cause::invalid("metadata.uid", &uid, "field is immutable"); times]);
+        }
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
@@ -178,7 +186,7 @@ impl Server {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
-        check(call, &new, Some(live))?;
+        check(call, &new, Some(live), causes)?;
         managed.write_to(&mut new);
         stamp_version(call, &mut new);
         if new == **live {
@@ -321,6 +329,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     }
     let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
     match call.params.get("fieldValidation") {
+        "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
+            Err(ApiError::unreadable_patch(object, &format!("strict decoding error: {}", unknown.join(", "))))
+        }
         "Strict" if !unknown.is_empty() => {
             Err(unreadable(call, &format!("strict decoding error: {}", unknown.join(", "))))
         }
@@ -345,10 +356,10 @@ fn unreadable(call: &Call, why: &str) -> ApiError {
 }
 
 /// All rules an object must obey.
-fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
+fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause>) -> Result<()> {
     let resource = &call.served.resource;
     let version = call.served.version();
-    let mut causes = Vec::new();
+    let told = causes.len();
     if old.is_none() {
         causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
     }
@@ -371,7 +382,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     causes.extend(shape);
     // Rules over values make no sense on an object of the wrong shape.
     let blocked = causes.iter().any(Cause::blocks_rules);
-    if causes.is_empty() {
+    if causes.len() == told {
         (resource.behaviour.check)(object, &mut causes);
         if let Some(old) = old {
             (resource.behaviour.check_update)(old, object, &mut causes);
@@ -412,7 +423,8 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         ));
     }
     let (uid, live_uid) = (meta::uid(new), meta::uid(live));
-    if !uid.is_empty() && uid != live_uid {
+    // Of a patch only the result counts, and a uid that has changed is a bad one.
+    if !uid.is_empty() && uid != live_uid && call.verb != "patch" {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
         return Err(ApiError::conflict(resource, name, &why));
     }
@@ -431,11 +443,21 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
 
 /// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
 fn restore(call: &Call, live: &Value, new: &mut Value) {
-    if call.subresource == "status" {
+    if call.subresource == "status" && call.served.resource.custom {
         let status = new.get("status").cloned();
         *new = live.clone();
         meta::set(meta::members(new), "status", status);
         return;
+    }
+    if call.subresource == "status" {
+        // Built-in kinds let the metadata of a status pass, but for the labels of Deployments.
+        let (status, metadata) = (new.get("status").cloned(), new.get("metadata").cloned());
+        *new = live.clone();
+        meta::set(meta::members(new), "status", status);
+        meta::set(meta::members(new), "metadata", metadata);
+        if &*call.served.resource.id == "deployments.apps" {
+            meta::set(meta::metadata(new), "labels", live.pointer("/metadata/labels").cloned());
+        }
     }
     let metadata = meta::metadata(new);
     for field in [
@@ -451,7 +473,7 @@ fn restore(call: &Call, live: &Value, new: &mut Value) {
         meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
     }
     metadata.shift_remove("selfLink");
-    if call.served.has("status") {
+    if call.served.has("status") && call.subresource != "status" {
         meta::set(meta::members(new), "status", live.get("status").cloned());
     }
 }

@@ -11,7 +11,7 @@
 //! | `creationTimestamp`, `deletionTimestamp`, times of managers | whether one was given | the clock |
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
-//! | addresses of Services | by order of appearance | any free one |
+//! | addresses of Services | whether one was given | any free one, even the one of a dry run |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
 //! | ages in Tables | whether one was given | the clock |
@@ -72,7 +72,8 @@ impl Mask {
         if !text.is_empty() && !self.names.contains_key(text) {
             let count = self.counts.entry(what).or_default();
             *count += 1;
-            self.names.insert(text.to_owned(), format!("<{what} {count}>"));
+            let named = if what == "address" { "<address>".to_owned() } else { format!("<{what} {count}>") };
+            self.names.insert(text.to_owned(), named);
         }
     }
 
