@@ -30,23 +30,24 @@ impl Server {
         if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
-        if meta::name(&applied).is_empty() {
-            return Err(ApiError::nameless(&call.name));
-        }
+        let nameless = meta::name(&applied).is_empty() && call.subresource.is_empty();
         let resource = &call.served.resource;
-        if let Some(field) = Fields::undeclared(call.served.version().schema(), &applied).filter(|_| !resource.custom) {
+        if let Some(field) = Fields::undeclared(call.served.version().schema(), &applied) {
             return Err(ApiError::undeclared(resource, &call.served.version().name, &applied, &field));
         }
         let said = applied.clone();
         let warnings = shape(call, &mut applied)?;
         let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
-        let wanted = call.own_part(Fields::of(schema, &applied, false));
+        // What is null is wanted too.
+        let wanted = if resource.lens.is_some() { &applied } else { &said };
+        let wanted = call.own_part(Fields::of(schema, wanted, false));
         let time = meta::seconds(self.clock.now());
         let mut state = self.store.lock();
         let live = match call.live(&state) {
             Ok(live) => live,
             Err(error) if !call.subresource.is_empty() => return Err(error),
+            Err(_) if nameless => return Err(ApiError::nameless(&call.name)),
             Err(_) if !meta::uid(&applied).is_empty() => {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -75,6 +76,9 @@ impl Server {
                 return Err(conflict);
             }
             managed.take(&changed, &manager);
+        }
+        if nameless {
+            return Err(ApiError::nameless(&call.name));
         }
         let kept = managed.others(&manager).union(&wanted);
         managed.fields(&manager).difference(&kept).remove_from(schema, &mut merged, &kept);
@@ -113,6 +117,10 @@ impl Call {
     /// The fields that can be owned through this endpoint: status has one of its own.
     pub(crate) fn own_part(&self, fields: Fields) -> Fields {
         let fields = without_server_fields(fields);
+        if self.subresource == "status" && !self.served.resource.custom {
+            let (status, metadata) = (fields.clone().restricted("status", true), fields.restricted("metadata", true));
+            return status.union(&metadata);
+        }
         if self.served.has("status") { fields.restricted("status", self.subresource == "status") } else { fields }
     }
 

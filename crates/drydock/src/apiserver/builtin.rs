@@ -399,7 +399,14 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
     validate::labels(labels, "spec.template.metadata.labels", causes);
     let wanted = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
     let expressions = object.pointer("/spec/selector/matchExpressions").and_then(Value::as_array);
-    if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
+    let spec = |field: &str| object.pointer(&format!("/spec/{field}")).and_then(Value::as_i64);
+    if let Some(deadline) = spec("progressDeadlineSeconds").filter(|it| *it <= spec("minReadySeconds").unwrap_or(0)) {
+        let why = "must be greater than minReadySeconds";
+        causes.push(Cause::invalid("spec.progressDeadlineSeconds", &json!(deadline), why));
+    }
+    if object.pointer("/spec/selector").is_none_or(Value::is_null) {
+        causes.push(Cause::required("spec.selector", ""));
+    } else if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
         let selector = object.pointer("/spec/selector").cloned().unwrap_or_default();
         causes.push(Cause::invalid("spec.selector", &selector, "empty selector is invalid for deployment"));
     }
@@ -444,9 +451,6 @@ fn lease(lease: &Value, causes: &mut Vec<Cause>) {
     }
     if let Some(count) = number("leaseTransitions").filter(|count| count.as_i64() < Some(0)) {
         causes.push(Cause::invalid("spec.leaseTransitions", count, "must be greater than or equal to 0"));
-    }
-    if let Some(holder) = lease.pointer("/spec/holderIdentity").filter(|holder| **holder == "") {
-        causes.push(Cause::invalid("spec.holderIdentity", holder, "must not be empty"));
     }
 }
 
@@ -518,6 +522,22 @@ fn event(object: &Value, causes: &mut Vec<Cause>) {
 fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let (min, max) = (number("/spec/minReplicas").unwrap_or(1), number("/spec/maxReplicas").unwrap_or(0));
+    if min < 1 {
+        causes.push(Cause::invalid("spec.minReplicas", &json!(min), "must be greater than or equal to 1"));
+    }
+    let metrics = object.pointer("/spec/metrics").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for (at, metric) in metrics.iter().enumerate() {
+        let known = ["ContainerResource", "External", "Object", "Pods", "Resource"];
+        let kind = metric.get("type").cloned().unwrap_or_default();
+        if kind.as_str().is_none_or(|kind| !known.contains(&kind)) {
+            let allowed = known.map(|word| json!(word));
+            causes.push(Cause::unsupported(&format!("spec.metrics[{at}].type"), &kind, &allowed));
+        }
+    }
+    if min == 0 && !metrics.iter().any(|metric| ["Object", "External"].contains(&meta::text(metric, "/type"))) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        causes.push(Cause::forbidden("spec.metrics", why));
+    }
     if max < 1 {
         causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than 0"));
     } else if max < min {

@@ -42,6 +42,16 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "maxSurge", json!("25%"));
     }),
     ("autoscaling.v2.HorizontalPodAutoscaler", |it| put(it, "status", json!({}))),
+    ("autoscaling.v2.HorizontalPodAutoscalerBehavior", |it| {
+        let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+        let Value::Object(up) = it.entry("scaleUp").or_insert_with(|| json!({})) else { return };
+        put(up, "stabilizationWindowSeconds", json!(0));
+        put(up, "selectPolicy", json!("Max"));
+        put(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
+        let Value::Object(down) = it.entry("scaleDown").or_insert_with(|| json!({})) else { return };
+        put(down, "selectPolicy", json!("Max"));
+        put(down, "policies", json!([policy("Percent", 100)]));
+    }),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
         put(it, "minReplicas", json!(1));
         put(

@@ -356,6 +356,13 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// The same, where the request was turned away before anybody looked at the resource.
+    pub(crate) fn unknown_language() -> Self {
+        let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        error.details = json!({});
+        error
+    }
+
     /// The client wants the answer in a format this server does not speak.
     pub(crate) fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json";

@@ -1,6 +1,7 @@
 //! Patching: the four languages in which a client can say what to change.
 
 use bytes::Bytes;
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 use super::decode::decode;
@@ -40,7 +41,11 @@ pub(crate) fn check_language(call: &Call) -> Result<()> {
     if spoken.contains(&media_type(&call.content_type)) {
         return Ok(());
     }
-    Err(ApiError::unsupported_media_type(spoken))
+    Err(if call.served.resource.custom {
+        ApiError::unsupported_media_type(spoken)
+    } else {
+        ApiError::unknown_language()
+    })
 }
 
 /// What a patch leaves must still be of its kind, as far as Go's types go.
@@ -65,7 +70,10 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
             json_patch::merge(&mut object, &patch_body(&call.body, "error decoding patch: ")?)
         }
         "application/json-patch+json" => {
-            json_patch::patch(&mut object, &operations(&call.body)?).map_err(|_| rejected())?;
+            for operation in operations(&call.body)?.0 {
+                let operation = forgiving(&object, operation);
+                json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
+            }
         }
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
             merge::strategic(schema, &mut object, &patch_body(&call.body, "")?)?;
@@ -95,6 +103,21 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
         }
         Ok(Value::Array(list)) if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op"))) => Err(rejected()),
         _ => serde_json::from_slice(body).map_err(|error| wrong(&error.to_string())),
+    }
+}
+
+/// The real server's library lets `replace` add a member that is not there.
+fn forgiving(object: &Value, operation: PatchOperation) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(replace) if object.pointer(replace.path.as_str()).is_none() => {
+            let parent = replace.path.as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
+            if object.pointer(parent).is_some_and(Value::is_object) {
+                PatchOperation::Add(AddOperation { path: replace.path, value: replace.value })
+            } else {
+                PatchOperation::Replace(replace)
+            }
+        }
+        other => other,
     }
 }
 

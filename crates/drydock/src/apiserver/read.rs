@@ -85,9 +85,15 @@ impl Server {
             page.push(object.clone());
             last = Some(key.clone());
         }
+        let page_is_full = page.len() == limit;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         let remaining = objects.count();
-        if let (Some(last), true) = (last, remaining > 0) {
+        // Whether what follows matches a selector shows only when it is read.
+        let more = last.as_ref().is_some_and(|last| {
+            let all = state.list_at(&call.served.resource.id, call.namespace.as_deref(), revision);
+            page_is_full && all.into_iter().any(|(key, _)| key > last)
+        });
+        if let (Some(last), true) = (last, more) {
             metadata["continue"] = token_text(&Token { revision, namespace: last.namespace, name: last.name }).into();
             // With a selector the server does not know how many of the rest would match.
             if selector.is_empty() {

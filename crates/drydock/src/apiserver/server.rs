@@ -263,7 +263,7 @@ impl Server {
             return page_not_found();
         }
         // Whether the answer can have the form that was asked for shows when it is there.
-        match self.dispatch(&call, &view).and_then(|reply| view.suits(call.verb).map(|()| reply)) {
+        match self.dispatch(&call, &view).and_then(|reply| view.suits(call.verb, &call.subresource).map(|()| reply)) {
             Ok(reply) => self.render(reply, &view),
             Err(error) => failure(&error),
         }
@@ -274,6 +274,9 @@ impl Server {
         let resource = &call.served.resource;
         if resource.namespaced && call.namespace.is_none() && !call.name.is_empty() {
             return Err(ApiError::no_route());
+        }
+        if resource.namespaced && call.namespace.is_none() && call.verb == "create" {
+            return Err(ApiError::method_not_allowed());
         }
         if !resource.namespaced && call.namespace.is_some() {
             return Err(ApiError::no_route());

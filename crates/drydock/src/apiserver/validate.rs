@@ -82,7 +82,10 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
             for (at, item) in items.iter().enumerate() {
                 validate(schema.item(), item, &format!("{path}[{at}]"), strictness, causes);
             }
-            unique(schema, items, path, causes);
+            // Built-in kinds have rules of their own for what must not be there twice.
+            if strictness == Strictness::Declared {
+                unique(schema, items, path, causes);
+            }
         }
         _ => {}
     }

@@ -81,7 +81,7 @@ impl View {
     }
 
     /// Whether the answer to a verb can have this form.
-    pub(crate) fn suits(&self, verb: &str) -> Result<()> {
+    pub(crate) fn suits(&self, verb: &str, subresource: &str) -> Result<()> {
         let list = match verb {
             "list" | "deletecollection" => true,
             "watch" => return Ok(()),
@@ -92,6 +92,7 @@ impl View {
         let kind = match (resource.custom, list) {
             (true, true) => "*unstructured.UnstructuredList".to_owned(),
             (true, false) => "*unstructured.Unstructured".to_owned(),
+            (false, false) if subresource == "scale" => "*autoscaling.Scale".to_owned(),
             (false, true) => format!("*{package}.{}", resource.list_kind),
             (false, false) => format!("*{package}.{}", resource.kind),
         };

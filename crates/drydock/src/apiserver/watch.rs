@@ -56,7 +56,7 @@ impl Server {
         Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         check_list(&call.params)?;
         let selector = call.selector()?;
-        let asked = call.params.revision()?.filter(|revision| *revision > 0);
+        let asked = call.params.revision().map_err(ApiError::unread)?.filter(|revision| *revision > 0);
         let stream_list = call.params.flag("sendInitialEvents");
         let bookmarks = call.params.flag("allowWatchBookmarks");
         // Asked not to show what is there, a watch without a version begins now.

@@ -172,8 +172,8 @@ impl Server {
         let mut causes = Vec::new();
         let uid = new.pointer("/metadata/uid").filter(|uid| **uid != meta::uid(live)).cloned();
         if let Some(uid) = uid.filter(|uid| call.verb == "patch" && *uid != "") {
-            // Built-in kinds look twice.
-            let times = if resource.custom { 1 } else { 2 };
+            // All kinds but Events look twice.
+            let times = if resource.behaviour.owns_nothing { 1 } else { 2 };
             causes.extend(vec![Cause::invalid("metadata.uid", &uid, "field is immutable"); times]);
         }
         let managed = managed_before(call, live, &new);
@@ -305,6 +305,14 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         )));
     }
     let kind = meta::text(object, "/kind");
+    if !kind.is_empty() && kind != resource.kind && !resource.custom {
+        let expected_kind = &resource.kind;
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {expected_kind}: no kind {kind:?} is registered for version \
+             {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            call.served.version().name
+        )));
+    }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
             "the kind in the data ({kind}) does not match the expected kind ({})",

@@ -14,6 +14,7 @@
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
+//! | what a bookmark has beside its metadata | left out | whatever Go writes for an object that is empty |
 //! | ages in Tables | whether one was given | the clock |
 //! | the name of the scheme in a message | left out | a line of kube-apiserver's source |
 //! | descriptions of columns | left out | texts of OpenAPI for people, which nothing shows |
@@ -87,6 +88,12 @@ impl Mask {
         let mut body = answer.body.clone();
         if let Value::Array(events) = &mut body {
             events.retain(|event| event["type"] != "BOOKMARK" || event.to_string().contains("initial-events-end"));
+        }
+        for event in body.as_array_mut().into_iter().flatten().filter(|event| event["type"] == "BOOKMARK") {
+            event["object"]
+                .as_object_mut()
+                .unwrap()
+                .retain(|key, _| ["kind", "apiVersion", "metadata"].contains(&key.as_str()));
         }
         self.value(&mut body);
         ages(&mut body);

@@ -27,11 +27,13 @@ pub(super) fn create(author: &mut Author) {
         10 => object["metadata"]["annotations"] = json!({"a": "1", "b.example.com/c": ""}),
         11 => object["status"] = json!({"phase": "Failed"}),
         12 => {
-            json_patch::merge(
-                &mut object,
-                &json!({"metadata": {"uid": "0-1", "generation": 7, "creationTimestamp": "2020-01-01T00:00:00Z",
-                    "selfLink": "/x"}}),
-            );
+            let own = match author.below(4) {
+                0 => json!({"uid": "0-1"}),
+                1 => json!({"generation": 7}),
+                2 => json!({"creationTimestamp": "2020-01-01T00:00:00Z"}),
+                _ => json!({"selfLink": "/x", "deletionGracePeriodSeconds": 5}),
+            };
+            json_patch::merge(&mut object, &json!({"metadata": own}));
         }
         _ => {}
     }
