@@ -18,6 +18,11 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), why));
     }
     let kind = meta::text(object, "/spec/type");
+    let ingress = object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+    if kind != "LoadBalancer" && ingress.is_some_and(|ingress| !ingress.is_empty()) {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+    }
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let headless = meta::text(object, "/spec/clusterIP") == "None";
     if ports.is_empty() && kind != "ExternalName" && !headless {
@@ -27,6 +32,10 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
         let path = format!("spec.ports[{at}]");
         if ports.len() > 1 && meta::text(port, "/name").is_empty() {
             causes.push(Cause::required(format!("{path}.name"), ""));
+        }
+        let name = meta::text(port, "/name");
+        if !name.is_empty() && ports.iter().take(at).any(|other| meta::text(other, "/name") == name) {
+            causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
         }
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
         if !(1..=65535).contains(&number) {

@@ -132,6 +132,14 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "controllerrevisions.apps",
         Behaviour {
             columns: columns::CONTROLLER_REVISIONS,
+            check: |revision, causes| {
+                if revision.get("data").is_none_or(Value::is_null) {
+                    causes.push(Cause::required("data", "data is mandatory"));
+                }
+                if let Some(number) = revision.get("revision").filter(|number| number.as_i64() < Some(0)) {
+                    causes.push(Cause::invalid("revision", number, "must be greater than or equal to 0"));
+                }
+            },
             check_update: |old, new, causes| immutable(old, new, "/data", causes),
             ..PLAIN
         },
@@ -178,6 +186,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             columns: columns::DEPLOYMENTS,
             check: |deployment, causes| {
                 workload(deployment, causes);
+                strategy(deployment, causes);
                 counts(deployment, causes);
             },
             check_update: selector_stays,
@@ -420,6 +429,27 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
         });
     }
     containers(object.pointer("/spec/template/spec/containers"), "spec.template.spec.containers", causes);
+}
+
+/// A Deployment gets on somehow, and its pods never end.
+fn strategy(deployment: &Value, causes: &mut Vec<Cause>) {
+    let policy = deployment.pointer("/spec/template/spec/restartPolicy").cloned().unwrap_or_default();
+    if policy != "Always" {
+        causes.push(Cause::unsupported("spec.template.spec.restartPolicy", &policy, &[json!("Always")]));
+    }
+    let rolling = deployment.pointer("/spec/strategy/rollingUpdate").filter(|rolling| !rolling.is_null());
+    let Some(rolling) = rolling else { return };
+    if meta::text(deployment, "/spec/strategy/type") == "Recreate" {
+        let why = "may not be specified when strategy `type` is 'Recreate'";
+        causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
+        return;
+    }
+    let none = |field: &str| rolling.get(field).is_some_and(|value| *value == 0 || *value == "0%");
+    if none("maxUnavailable") && none("maxSurge") {
+        let value = rolling.get("maxUnavailable").unwrap_or(&Value::Null);
+        let why = "may not be 0 when `maxSurge` is 0";
+        causes.push(Cause::invalid("spec.strategy.rollingUpdate.maxUnavailable", value, why));
+    }
 }
 
 /// What is counted in the status of a Deployment can be.

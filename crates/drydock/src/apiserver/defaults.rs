@@ -120,6 +120,9 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.ServiceSpec", |it| {
         put(it, "type", json!("ClusterIP"));
         put(it, "sessionAffinity", json!("None"));
+        if is(it, "sessionAffinity", "ClientIP") {
+            put(it, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
+        }
         if is(it, "type", "ExternalName") {
             return;
         }

@@ -212,8 +212,10 @@ impl ApiError {
     }
 
     /// The name is taken.
-    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.name())).about(resource, name)
+    pub(crate) fn already_exists(resource: &Resource, name: &str, deleting: bool) -> Self {
+        let note = if deleting { "object is being deleted: " } else { "" };
+        let message = format!("{note}{} {name:?} already exists", resource.name());
+        Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
     /// The object is not what the client believed it to be.
@@ -241,6 +243,15 @@ impl ApiError {
         let mut error = Self::new(422, "Invalid", message);
         error.details = details(name, &resource.group, &resource.kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// A custom resource of another kind than its place.
+    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, cause: &Cause) -> Self {
+        let group = &resource.group;
+        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", cause.line()));
+        error.details = details(name, group, kind);
+        error.details["causes"] = json!([cause.to_json()]);
         error
     }
 

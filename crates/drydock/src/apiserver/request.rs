@@ -204,13 +204,12 @@ impl Call {
     pub(crate) fn object(&self) -> Result<Value> {
         let kind = if self.verb.starts_with("delete") { "" } else { &self.served.resource.kind };
         let accepted = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
-        let accepted = accepted.get(..if self.served.resource.custom { 2 } else { 3 }).unwrap_or(&accepted);
         match media_type(&self.content_type) {
             "" => unrecognized::read(&self.body, kind),
             protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
                 .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
             known if accepted.contains(&known) => unrecognized::read(&self.body, kind),
-            _ => Err(ApiError::unsupported_media_type(accepted)),
+            _ => Err(ApiError::unsupported_media_type(&accepted)),
         }
     }
 }

@@ -234,6 +234,12 @@ impl Server {
             }
             return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
         };
+        // Custom resources are created wherever one of them could be.
+        let loose = served.resource.custom && *method == Method::POST && target.subresource.is_empty();
+        let mut target = target;
+        if loose {
+            target.name.clear();
+        }
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
         let form = match Form::negotiate(accept) {
             Ok(form) => form,
@@ -257,7 +263,7 @@ impl Server {
         };
         if call.served.resource.custom
             && call.namespace.is_none()
-            && !call.name.is_empty()
+            && (!call.name.is_empty() || call.verb == "create")
             && call.served.resource.namespaced
         {
             return page_not_found();

@@ -168,7 +168,14 @@ impl View {
             Form::Metadata | Form::MetadataList => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            _ => json!({"kind": self.served.resource.kind, "apiVersion": self.api_version, "metadata": metadata}),
+            Form::Table => {
+                let object = json!({"metadata": metadata});
+                let list = json!({"resourceVersion": revision.to_string()});
+                self.table(&[&object], &list, Timestamp::UNIX_EPOCH)
+            }
+            Form::Full => {
+                json!({"kind": self.served.resource.kind, "apiVersion": self.api_version, "metadata": metadata})
+            }
         }
     }
 

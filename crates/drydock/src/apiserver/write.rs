@@ -132,8 +132,8 @@ impl Server {
         if !causes.is_empty() {
             return Err(ApiError::invalid(resource, &key.name, &causes));
         }
-        if state.get(&resource.id, &key).is_some() {
-            return Err(ApiError::already_exists(resource, &key.name));
+        if let Some(found) = state.get(&resource.id, &key) {
+            return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)));
         }
         managed.write_to(&mut object);
         stamp_version(call, &mut object);
@@ -313,6 +313,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
             call.served.version().name
         )));
     }
+    if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
+        let cause = Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind));
+        return Err(ApiError::wrong_kind(resource, kind, meta::name(object), &cause));
+    }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
             "the kind in the data ({kind}) does not match the expected kind ({})",
@@ -373,6 +377,10 @@ fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause
     }
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
     validate::annotations(object, &mut causes);
+    // Only the oldest kinds insist on it.
+    if resource.group.is_empty() {
+        validate::finalizer_names(object, &mut causes);
+    }
     validate::owners(object, &mut causes);
     if let Some(old) = old.filter(|old| meta::deleting(old)) {
         validate::finalizers(old, object, &mut causes);
