@@ -9,6 +9,7 @@ use super::builtin::immutable;
 use super::error::Cause;
 use super::meta;
 use super::store::{Key, State};
+use super::validate::{self, NameRule};
 
 /// Rules for one state of a Service.
 pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
@@ -22,6 +23,11 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
     if kind != "LoadBalancer" && ingress.is_some_and(|ingress| !ingress.is_empty()) {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
         causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+    }
+    let known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    if !known.contains(&kind) {
+        let allowed = known.map(|word| json!(word));
+        causes.push(Cause::unsupported("spec.type", &json!(kind), &allowed));
     }
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let headless = meta::text(object, "/spec/clusterIP") == "None";
@@ -37,6 +43,11 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
         if !name.is_empty() && ports.iter().take(at).any(|other| meta::text(other, "/name") == name) {
             causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
         }
+        if !name.is_empty()
+            && let Some(cause) = validate::name(NameRule::Label, name)
+        {
+            causes.push(Cause { field: format!("{path}.name"), ..cause });
+        }
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
         if !(1..=65535).contains(&number) {
             causes.push(Cause::invalid(
@@ -44,6 +55,16 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
                 &json!(number),
                 "must be between 1 and 65535, inclusive",
             ));
+        }
+        let protocol = port.get("protocol").cloned().unwrap_or_default();
+        let known = ["SCTP", "TCP", "UDP"];
+        if protocol.as_str().is_none_or(|protocol| !known.contains(&protocol)) {
+            let allowed = known.map(|word| json!(word));
+            causes.push(Cause::unsupported(&format!("{path}.protocol"), &protocol, &allowed));
+        }
+        if let Some(target) = port.get("targetPort").and_then(Value::as_i64).filter(|it| !(1..=65535).contains(it)) {
+            let why = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("{path}.targetPort"), &json!(target), why));
         }
     }
 }

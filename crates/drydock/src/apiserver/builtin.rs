@@ -220,6 +220,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "type",
             ],
             columns: columns::EVENTS,
+            name: NameRule::PathSegment,
             check: event,
             owns_nothing: true,
             stays: Some(Duration::from_secs(3600)),
@@ -544,6 +545,11 @@ fn event(object: &Value, causes: &mut Vec<Cause>) {
     let involved = meta::text(object, "/involvedObject/namespace");
     let wrong =
         if involved.is_empty() { meta::namespace(object) != "default" } else { involved != meta::namespace(object) };
+    let modern = object.get("eventTime").is_some_and(Value::is_string);
+    if modern && meta::text(object, "/action").is_empty() {
+        causes.push(Cause::required("action", ""));
+        return;
+    }
     if wrong {
         causes.push(Cause::invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace"));
     }
@@ -562,6 +568,9 @@ fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
         if kind.as_str().is_none_or(|kind| !known.contains(&kind)) {
             let allowed = known.map(|word| json!(word));
             causes.push(Cause::unsupported(&format!("spec.metrics[{at}].type"), &kind, &allowed));
+        } else if kind == "Resource" && metric.get("resource").is_none() {
+            let why = "must populate information for the given metric source";
+            causes.push(Cause::required(format!("spec.metrics[{at}].resource"), why));
         }
     }
     if min == 0 && !metrics.iter().any(|metric| ["Object", "External"].contains(&meta::text(metric, "/type"))) {
@@ -569,8 +578,9 @@ fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden("spec.metrics", why));
     }
     if max < 1 {
-        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than 0"));
-    } else if max < min {
+        causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
+    }
+    if max < min {
         causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to `minReplicas`"));
     }
 }

@@ -240,6 +240,9 @@ impl Server {
         if loose {
             target.name.clear();
         }
+        if served.resource.custom && *method == Method::PUT && target.name.is_empty() {
+            return failure(&ApiError::bad_request("name must be provided"));
+        }
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
         let form = match Form::negotiate(accept) {
             Ok(form) => form,

@@ -9,6 +9,18 @@ use super::request::parse_body;
 /// How much of a body is shown.
 const SHOWN: usize = 30;
 
+/// Custom resources say of which kind they are; Go finds out before it looks at anything else.
+pub(crate) fn check_kind(object: &Value, body: &Bytes, kind: &str) -> Result<()> {
+    if object.get("kind").and_then(Value::as_str).is_some_and(|said| !said.is_empty()) {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(body);
+    Err(ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{text}' ({})",
+        summary(body)
+    )))
+}
+
 /// Reads a body that should be an object of a kind; without a kind it is the options of a request.
 pub(crate) fn read(body: &Bytes, kind: &str) -> Result<Value> {
     // What does not begin as JSON may be YAML, which has words of its own.

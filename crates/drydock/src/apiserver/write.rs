@@ -351,6 +351,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         _ => Ok(unknown),
     }
     .map(|mut warnings| {
+        warnings.extend(meta::distinct_owners(object));
         warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
         warnings
     })

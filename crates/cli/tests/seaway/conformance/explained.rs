@@ -11,7 +11,15 @@ pub struct Explained {
 }
 
 /// All of them.
-pub static EXPLAINED: &[Explained] = &[];
+pub static EXPLAINED: &[Explained] = &[Explained {
+    sentence: "Answers are JSON: a client that accepts none of JSON, YAML and protobuf is told of JSON only.",
+    covers: |difference| {
+        difference.step.header("accept") == "application/xml"
+            && difference.answers.0["code"] == 406
+            && difference.answers.1["code"] == 406
+            && ["/body/message", "/body/details"].contains(&difference.field.as_str())
+    },
+}];
 
 /// Which entry explains a difference.
 pub fn explanation(difference: &Difference) -> Option<usize> {

@@ -96,8 +96,10 @@ impl Mask {
                 .retain(|key, _| ["kind", "apiVersion", "metadata"].contains(&key.as_str()));
         }
         self.value(&mut body);
+        let mut warnings = json!(answer.warnings);
+        self.value(&mut warnings);
         ages(&mut body);
-        json!({"code": answer.code, "media_type": answer.media_type, "warnings": answer.warnings, "body": body})
+        json!({"code": answer.code, "media_type": answer.media_type, "warnings": warnings, "body": body})
     }
 
     fn value(&mut self, value: &mut Value) {
