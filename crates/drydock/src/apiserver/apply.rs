@@ -32,8 +32,11 @@ impl Server {
         }
         let nameless = meta::name(&applied).is_empty() && call.subresource.is_empty();
         let resource = &call.served.resource;
-        if let Some(field) = Fields::undeclared(call.served.version().schema(), &applied) {
-            return Err(ApiError::undeclared(resource, &call.served.version().name, &applied, &field));
+        if let Some(why) = Fields::untyped(call.served.version().schema(), &applied) {
+            if !call.subresource.is_empty() {
+                call.live(&self.store.lock())?;
+            }
+            return Err(ApiError::untyped(resource, &call.served.version().name, &applied, &why));
         }
         let said = applied.clone();
         let warnings = shape(call, &mut applied)?;

@@ -39,6 +39,8 @@ pub(crate) struct Behaviour {
     pub(crate) review: Option<review::Answer>,
     /// What whoever writes an object should know.
     pub(crate) notice: &'static str,
+    /// What whoever creates this object should know.
+    pub(crate) warn: fn(&Value) -> Option<String>,
     /// Completes an object as it is read, in the name of whoever wrote it.
     pub(crate) complete: fn(&mut Value),
     /// Completes a new object, given what else is stored.
@@ -86,6 +88,7 @@ const PLAIN: Behaviour = Behaviour {
     columns: columns::PLAIN,
     review: None,
     notice: "",
+    warn: |_| None,
     complete: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
@@ -184,6 +187,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             columns: columns::DEPLOYMENTS,
+            warn: long_name,
             check: |deployment, causes| {
                 workload(deployment, causes);
                 strategy(deployment, causes);
@@ -296,6 +300,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             generation: true,
             selectable: &["metadata.name", "status.replicas"],
             columns: columns::REPLICA_SETS,
+            warn: long_name,
             check: workload,
             check_update: selector_stays,
             ..PLAIN
@@ -380,6 +385,15 @@ fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Pods are named after it.
+fn long_name(object: &Value) -> Option<String> {
+    (meta::name(object).len() > 63).then(|| {
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
+         recommended: [must be no more than 63 characters]"
+            .to_owned()
+    })
+}
+
 /// Keys are names of files, and no two files have the same.
 fn keys(object: &Value, causes: &mut Vec<Cause>) {
     let text = |field: &str| object.get(field).and_then(Value::as_object);
@@ -416,6 +430,9 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
     }
     if object.pointer("/spec/selector").is_none_or(Value::is_null) {
         causes.push(Cause::required("spec.selector", ""));
+        let labels = labels.cloned().unwrap_or_default();
+        let why = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid("spec.template.metadata.labels", &labels, why));
     } else if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
         let selector = object.pointer("/spec/selector").cloned().unwrap_or_default();
         causes.push(Cause::invalid("spec.selector", &selector, "empty selector is invalid for deployment"));

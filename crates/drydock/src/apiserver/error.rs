@@ -404,14 +404,13 @@ impl ApiError {
         Self::unforeseen(&format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" ")))
     }
 
-    /// A field of an apply patch that nobody has.
-    pub(crate) fn undeclared(resource: &Resource, version: &str, object: &Value, field: &str) -> Self {
+    /// An apply patch that does not have the types its kind has.
+    pub(crate) fn untyped(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
         let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
         let (namespace, name) = (metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default());
         let (group, kind) = (&resource.group, &resource.kind);
         Self::unforeseen(&format!(
-            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {field}: field not \
-             declared in schema"
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
         ))
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListType, Schema};
+use super::schema::{Kind, ListType, Schema};
 use super::validate::key_of;
 
 /// A set of field paths.
@@ -192,14 +192,27 @@ impl Fields {
         }
     }
 
-    /// The first part of a value that its schema does not know, in the form error messages use.
-    pub(crate) fn undeclared(schema: &Schema, value: &Value) -> Option<String> {
+    /// The first part of a value that its schema does not know, or knows as something else.
+    pub(crate) fn untyped(schema: &Schema, value: &Value) -> Option<String> {
+        let wrong = match (schema.resolve().kind, value) {
+            (Kind::String, Value::Number(number)) => {
+                Some(format!("expected string, got &value.valueUnstructured{{Value:{number}}}"))
+            }
+            (Kind::Integer | Kind::Number, Value::String(_)) => {
+                Some("expected numeric (int or float), got string".to_owned())
+            }
+            (Kind::Object, Value::String(text)) => Some(format!("expected map, got &{{{text}}}")),
+            _ => None,
+        };
+        if wrong.is_some() && schema.type_name() != Some("Quantity") {
+            return wrong.map(|wrong| format!(": {wrong}"));
+        }
         for (step, schema, part) in parts(schema, value) {
             let mut place = Self::default();
             place.children.insert(step, Self::leaf());
             let place = place.paths().concat();
-            let Some(schema) = schema else { return Some(place) };
-            if let Some(inside) = Self::undeclared(schema, part) {
+            let Some(schema) = schema else { return Some(format!("{place}: field not declared in schema")) };
+            if let Some(inside) = Self::untyped(schema, part) {
                 return Some(place + &inside);
             }
         }

@@ -55,7 +55,7 @@ impl Server {
         let token = call.params.get("continue");
         let wanted = call.params.get("resourceVersionMatch");
         // "Any version" is answered from a cache, which knows no pages.
-        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty());
+        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty() || !wanted.is_empty());
         let (revision, after) = if !token.is_empty() {
             let token = parse_token(token)?;
             if asked.is_some_and(|asked| asked > 0) {

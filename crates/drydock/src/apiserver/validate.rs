@@ -64,7 +64,9 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
     match value {
         Value::Object(members) => {
             for name in &node.required {
-                if !members.contains_key(name) {
+                // Workloads have a rule of their own for it.
+                let own_rule = strictness == Strictness::Builtin && name == "selector";
+                if !members.contains_key(name) && !own_rule {
                     causes.push(Cause::required(join(path, name), ""));
                 }
             }

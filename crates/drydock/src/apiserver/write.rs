@@ -57,21 +57,26 @@ impl Server {
 
     /// `update`: replaces an object.
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
-        let object = call.object()?;
-        if meta::name(&object).is_empty() {
-            return Err(ApiError::nameless(&call.name));
+        let mut object = call.object()?;
+        let warnings = shape(call, &mut object)?;
+        match self.update_shaped(call, object) {
+            Ok(answer) => Ok(Reply { answer, warnings }),
+            Err(error) => Err(error.after(&warnings)),
         }
+    }
+
+    fn update_shaped(&self, call: &Call, object: Value) -> Result<Answer> {
+        check_place(call, &object)?;
         let mut state = self.store.lock();
-        let live = match call.live(&state) {
-            Ok(live) => live,
-            Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
-                let written = self.insert(&mut state, call, object, Ownership::Written)?;
-                return Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings });
+        match call.live(&state) {
+            Ok(live) => {
+                Ok(Answer::Object(200, self.replace_shaped(&mut state, call, &live, object, Ownership::Written)?))
             }
-            Err(error) => return Err(error),
-        };
-        let written = self.replace(&mut state, call, &live, object, Ownership::Written)?;
-        Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
+            Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
+                Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Stores a new object.
@@ -82,7 +87,8 @@ impl Server {
         mut object: Value,
         ownership: Ownership,
     ) -> Result<Written> {
-        let warnings = shape(call, &mut object)?;
+        let mut warnings = shape(call, &mut object)?;
+        warnings.extend((call.served.resource.behaviour.warn)(&object));
         match self.insert_shaped(state, call, object, ownership) {
             Ok(object) => Ok(Written { object, warnings }),
             Err(error) => Err(error.after(&warnings)),
@@ -180,7 +186,12 @@ impl Server {
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
         (resource.behaviour.complete)(&mut new);
-        let managed = self.own(call, live, &new, managed, ownership);
+        // Whoever takes all fields from their owners owns what is there.
+        let managed = if managed.is_empty() && !Managed::of(live).is_empty() && resource.custom {
+            self.own(call, &zero(call.served.stored_schema()), &new, managed, ownership)
+        } else {
+            self.own(call, live, &new, managed, ownership)
+        };
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
@@ -418,7 +429,32 @@ fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause
         }
         None => {}
     }
+    if call.subresource == "status" && resource.custom {
+        // Only the status is looked at, and that is where the names begin.
+        for cause in &mut causes {
+            let short = cause.field.strip_prefix("status.").unwrap_or_default();
+            cause.message = cause.message.replace(&format!("{} in body", cause.field), &format!("{short} in body"));
+        }
+    }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+}
+
+/// An update must mean the object at its address.
+fn check_place(call: &Call, object: &Value) -> Result<()> {
+    let sent = meta::namespace(object);
+    if !sent.is_empty() && call.namespace.as_deref().is_some_and(|namespace| namespace != sent) {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    match meta::name(object) {
+        "" => Err(ApiError::nameless(&call.name)),
+        name if name != call.name => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// An update must mean the object that is there.
@@ -449,6 +485,9 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         "0" => "",
         version => version,
     };
+    if version.parse::<u64>().is_err() && !version.is_empty() {
+        return Err(ApiError::unforeseen(&format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
+    }
     if version.is_empty() && !resource.behaviour.blind_update {
         return Err(ApiError::unseen(resource, name));
     }
