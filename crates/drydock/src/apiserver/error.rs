@@ -291,10 +291,7 @@ impl ApiError {
     pub(crate) fn unseen(resource: &Resource, name: &str) -> Self {
         let cause = Cause {
             reason: "FieldValueInvalid",
-            message: format!(
-                "Invalid value: {}: must be specified for an update",
-                if resource.custom { "0" } else { "0x0" }
-            ),
+            message: "Invalid value: 0: must be specified for an update".into(),
             field: "metadata.resourceVersion".into(),
         };
         let mut error = Self::invalid(resource, name, std::slice::from_ref(&cause));

@@ -75,7 +75,7 @@ impl Managed {
     /// Writes `metadata.managedFields`.
     pub(crate) fn write_to(&self, object: &mut Value) {
         let entries: Vec<_> = self.0.iter().map(Entry::to_json).collect();
-        meta::metadata(object).insert("managedFields".into(), entries.into());
+        meta::set(meta::metadata(object), "managedFields", (!entries.is_empty()).then(|| entries.into()));
     }
 
     /// The fields of one manager.

@@ -72,7 +72,12 @@ impl Server {
             Ok(live) => {
                 Ok(Answer::Object(200, self.replace_shaped(&mut state, call, &live, object, Ownership::Written)?))
             }
-            Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
+            Err(_) if call.served.resource.behaviour.create_on_update && !meta::uid(&object).is_empty() => {
+                let why =
+                    format!("Precondition failed: UID in precondition: {}, UID in object meta: ", meta::uid(&object));
+                Err(ApiError::conflict(&call.served.resource, &call.name, &why))
+            }
+            Err(_) if call.served.resource.behaviour.create_on_update => {
                 Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
             }
             Err(error) => Err(error),
@@ -88,9 +93,11 @@ impl Server {
         ownership: Ownership,
     ) -> Result<Written> {
         let mut warnings = shape(call, &mut object)?;
-        warnings.extend((call.served.resource.behaviour.warn)(&object));
         match self.insert_shaped(state, call, object, ownership) {
-            Ok(object) => Ok(Written { object, warnings }),
+            Ok(object) => {
+                warnings.extend((call.served.resource.behaviour.warn)(&object));
+                Ok(Written { object, warnings })
+            }
             Err(error) => Err(error.after(&warnings)),
         }
     }
@@ -390,7 +397,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
     validate::annotations(object, &mut causes);
     // Only the oldest kinds insist on it.
-    if resource.group.is_empty() {
+    if resource.group.is_empty() && !resource.behaviour.owns_nothing {
         validate::finalizer_names(object, &mut causes);
     }
     validate::owners(object, &mut causes);
@@ -440,7 +447,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause
 }
 
 /// An update must mean the object at its address.
-fn check_place(call: &Call, object: &Value) -> Result<()> {
+pub(crate) fn check_place(call: &Call, object: &Value) -> Result<()> {
     let sent = meta::namespace(object);
     if !sent.is_empty() && call.namespace.as_deref().is_some_and(|namespace| namespace != sent) {
         return Err(ApiError::bad_request(
