@@ -121,7 +121,7 @@ impl Server {
         let options = DeleteOptions::of(call)?;
         let mut state = self.store.lock();
         let resource = &call.served.resource;
-        let (chosen, metadata) = self.page(&state, call)?;
+        let (chosen, metadata) = Self::page(&state, call)?;
         let dry_run = call.dry_run() || !options.dry_run.is_empty();
         for object in &chosen {
             options.preconditions.check(resource, object)?;

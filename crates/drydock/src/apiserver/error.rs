@@ -28,6 +28,10 @@ const LEFT_OUT: &[&str] = &[
     "persistentvolumeclaims",
     "persistentvolumes",
     "poddisruptionbudgets",
+    "pods/attach",
+    "pods/ephemeralcontainers",
+    "pods/proxy",
+    "pods/resize",
     "podtemplates",
     "priorityclasses",
     "prioritylevelconfigurations",
@@ -38,6 +42,7 @@ const LEFT_OUT: &[&str] = &[
     "resourceslices",
     "runtimeclasses",
     "serviceaccounts",
+    "serviceaccounts/token",
     "servicecidrs",
     "statefulsets",
     "storageclasses",
@@ -155,7 +160,7 @@ pub(crate) struct ApiError {
     code: u16,
     reason: &'static str,
     message: String,
-    details: Value,
+    details: Box<Value>,
     /// What else the client should know.
     warnings: Vec<String>,
 }
@@ -165,11 +170,11 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null, warnings: Vec::new() }
+        Self { code, reason, message: message.into(), details: Box::default(), warnings: Vec::new() }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
-        self.details = details(name, &resource.group, &resource.plural);
+        *self.details = details(name, &resource.group, &resource.plural);
         self
     }
 
@@ -200,14 +205,14 @@ impl ApiError {
         }
         let place = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let mut error = Self::new(404, "NotFound", format!("drydock does not offer {resource} ({place})"));
-        error.details = details("", group, resource);
+        *error.details = details("", group, resource);
         error
     }
 
     /// No such path.
     pub(crate) fn no_route() -> Self {
         let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -233,7 +238,7 @@ impl ApiError {
     /// Fields that another manager owns. `message` lists them for people, `causes` for machines.
     pub(crate) fn managed_by_others(message: String, causes: &[Cause]) -> Self {
         let mut error = Self::new(409, "Conflict", message);
-        error.details = json!({"causes": causes.iter().map(Cause::to_json).collect::<Vec<_>>()});
+        *error.details = json!({"causes": causes.iter().map(Cause::to_json).collect::<Vec<_>>()});
         error
     }
 
@@ -241,7 +246,7 @@ impl ApiError {
     pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
         let message = format!("{} {name:?} is invalid: {}", resource.qualified_kind(), lines(causes));
         let mut error = Self::new(422, "Invalid", message);
-        error.details = details(name, &resource.group, &resource.kind);
+        *error.details = details(name, &resource.group, &resource.kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -250,7 +255,7 @@ impl ApiError {
     pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, cause: &Cause) -> Self {
         let group = &resource.group;
         let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", cause.line()));
-        error.details = details(name, group, kind);
+        *error.details = details(name, group, kind);
         error.details["causes"] = json!([cause.to_json()]);
         error
     }
@@ -258,7 +263,7 @@ impl ApiError {
     /// A number of replicas that nothing can have.
     pub(crate) fn invalid_scale(name: &str, causes: &[Cause]) -> Self {
         let mut error = Self::new(422, "Invalid", format!("Scale.autoscaling {name:?} is invalid: {}", lines(causes)));
-        error.details = details(name, "autoscaling", "Scale");
+        *error.details = details(name, "autoscaling", "Scale");
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -267,14 +272,14 @@ impl ApiError {
     pub(crate) fn not_meant(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
         let mut error = Self::new(409, "Conflict", message);
-        error.details = details(name, &resource.group, &resource.kind);
+        *error.details = details(name, &resource.group, &resource.kind);
         error
     }
 
     /// Parameters that do not go together.
     pub(crate) fn bad_options(kind: &str, causes: &[Cause]) -> Self {
         let mut error = Self::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {}", lines(causes)));
-        error.details = json!({"group": "meta.k8s.io", "kind": kind});
+        *error.details = json!({"group": "meta.k8s.io", "kind": kind});
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -282,7 +287,7 @@ impl ApiError {
     /// A question that makes no sense. The real server does not say of which kind it was either.
     pub(crate) fn bad_question(resource: &Resource, causes: &[Cause]) -> Self {
         let mut error = Self::new(422, "Invalid", format!(".{} \"\" is invalid: {}", resource.group, lines(causes)));
-        error.details = json!({"group": resource.group});
+        *error.details = json!({"group": resource.group});
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -303,7 +308,7 @@ impl ApiError {
     /// The request is well formed but cannot be carried out (a JSON Patch whose `test` fails).
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         let mut error = Self::new(422, "Invalid", message);
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -313,7 +318,7 @@ impl ApiError {
         sorted.sort_all_objects();
         let cause = Cause::invalid("patch", &Value::from(sorted.to_string()), why);
         let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
-        error.details = json!({"causes": [cause.to_json()]});
+        *error.details = json!({"causes": [cause.to_json()]});
         error
     }
 
@@ -343,7 +348,7 @@ impl ApiError {
     pub(crate) fn too_large_revision(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", message);
-        error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
+        *error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
         error
     }
 
@@ -351,7 +356,7 @@ impl ApiError {
     pub(crate) fn method_not_allowed() -> Self {
         let mut error =
             Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -367,7 +372,7 @@ impl ApiError {
     /// The same, where the request was turned away before anybody looked at the resource.
     pub(crate) fn unknown_language() -> Self {
         let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -390,7 +395,7 @@ impl ApiError {
     /// Something went wrong that the client has no part in.
     pub(crate) fn internal(why: &str) -> Self {
         let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
-        error.details = json!({"causes": [{"message": why}]});
+        *error.details = json!({"causes": [{"message": why}]});
         error
     }
 
@@ -414,7 +419,7 @@ impl ApiError {
     /// The server is there but cannot work.
     pub(crate) fn unavailable() -> Self {
         let mut error = Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -422,7 +427,7 @@ impl ApiError {
     pub(crate) fn timeout() -> Self {
         let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
         let mut error = Self::new(504, "Timeout", message);
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -433,7 +438,7 @@ impl ApiError {
             "TooManyRequests",
             "the server has received too many requests and has asked us to try again later",
         );
-        error.details = json!({"retryAfterSeconds": retry_after});
+        *error.details = json!({"retryAfterSeconds": retry_after});
         error
     }
 
@@ -441,7 +446,7 @@ impl ApiError {
     pub(crate) fn unexplained(code: u16) -> Self {
         let message = format!("the server responded with the status code {code} but did not return more information");
         let mut error = Self::new(code, "", message);
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -450,7 +455,7 @@ impl ApiError {
         let lines: Vec<_> = causes.iter().map(Cause::line).collect();
         let list = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
         let mut error = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
-        error.details = details(name, "", kind);
+        *error.details = details(name, "", kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -491,7 +496,7 @@ impl ApiError {
             status["reason"] = self.reason.into();
         }
         if !self.details.is_null() {
-            status["details"] = self.details.clone();
+            status["details"] = (*self.details).clone();
         }
         status["code"] = self.code.into();
         status

@@ -67,7 +67,7 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
     let mut object = live.clone();
     match media_type(&call.content_type) {
         "application/merge-patch+json" => {
-            json_patch::merge(&mut object, &patch_body(&call.body, "error decoding patch: ")?)
+            json_patch::merge(&mut object, &patch_body(&call.body, "error decoding patch: ")?);
         }
         "application/json-patch+json" => {
             for operation in operations(&call.body)?.0 {

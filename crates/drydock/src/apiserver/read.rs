@@ -41,12 +41,12 @@ impl Server {
 
     /// `list`.
     pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
-        let (page, metadata) = self.page(&self.store.lock(), call)?;
+        let (page, metadata) = Self::page(&self.store.lock(), call)?;
         Ok(Answer::List(page, metadata))
     }
 
     /// A page of a collection, and the metadata of the list.
-    pub(crate) fn page(&self, state: &State, call: &Call) -> Result<(Vec<Arc<Value>>, Value)> {
+    pub(crate) fn page(state: &State, call: &Call) -> Result<(Vec<Arc<Value>>, Value)> {
         Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         let limit = call.params.number("limit")?.filter(|limit| *limit > 0);
         check_list(&call.params)?;

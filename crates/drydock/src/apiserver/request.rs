@@ -208,7 +208,7 @@ impl Call {
             "" => unrecognized::read(&self.body, kind),
             protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
                 .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
-            known if accepted.contains(&known) => {
+            known if accepted.contains(&known) && known != protobuf::MEDIA_TYPE => {
                 let object = unrecognized::read(&self.body, kind)?;
                 if self.served.resource.custom && !kind.is_empty() && self.subresource != "scale" {
                     unrecognized::check_kind(&object, &self.body, kind)?;

@@ -52,7 +52,8 @@ fn summary(body: &[u8]) -> String {
             if body.len() > SHOWN { format!("{text} ...") } else { text }
         }
         _ => {
-            let shown = body.get(..SHOWN).unwrap_or(body).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let bytes: Vec<_> = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+            let shown = bytes.concat();
             if body.len() > SHOWN { format!("{shown} ...") } else { shown }
         }
     }

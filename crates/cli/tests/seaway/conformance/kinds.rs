@@ -1,7 +1,8 @@
 //! The kinds that are asked for, each with objects that are right, changes that are right and changes that are not.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+#[expect(clippy::struct_field_names, reason = "Kubernetes' own word")]
 pub struct Kind {
     /// `apiVersion` of its objects.
     pub version: &'static str,
@@ -39,7 +40,14 @@ impl Kind {
         self.version.contains("flagger") || self.version.contains("gateway")
     }
 
-    pub fn sample(&self) -> Value {
+    /// An object that is right.
+    pub fn object(&self, name: &str) -> Value {
+        let mut object = json!({"apiVersion": self.version, "kind": self.kind, "metadata": {"name": name}});
+        json_patch::merge(&mut object, &self.sample());
+        object
+    }
+
+    fn sample(&self) -> Value {
         serde_json::from_str(self.sample).unwrap_or_else(|error| panic!("{}: {error}", self.kind))
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn request(author: &mut Author) {
     let thing = author.thing();
     let kind = thing.kind;
     let (collection, place) = (kind.path(), format!("{}/{}", kind.path(), thing.name));
-    let object = author.object(kind, "bad");
+    let object = kind.object("bad");
     let text = |value: &serde_json::Value| Body::Text(value.to_string());
     let none = || Body::Text(String::new());
     match author.below(26) {

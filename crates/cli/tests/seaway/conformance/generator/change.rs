@@ -60,7 +60,7 @@ pub(super) fn merge_patch(author: &mut Author) {
     let mut change = author.change(thing.kind, 3);
     match author.below(8) {
         0 => {
-            json_patch::merge(&mut change, &json!({"metadata": {"resourceVersion": format!("<<{}.rv>>", thing.seen)}}))
+            json_patch::merge(&mut change, &json!({"metadata": {"resourceVersion": format!("<<{}.rv>>", thing.seen)}}));
         }
         1 => json_patch::merge(&mut change, &json!({"metadata": {"labels": {"app": null, "more": "1"}}})),
         2 => json_patch::merge(&mut change, &json!({"metadata": {"labels": null}})),
@@ -105,7 +105,7 @@ pub(super) fn apply(author: &mut Author) {
         let thing = author.thing();
         (thing.kind, thing.name)
     };
-    let mut object = author.object(kind, &name);
+    let mut object = kind.object(&name);
     if author.once_in(2) {
         json_patch::merge(&mut object, &author.change(kind, 6));
     }

@@ -30,8 +30,11 @@ struct Author {
     kinds: Vec<&'static Kind>,
 }
 
+/// Adds one or more requests.
+type Move = fn(&mut Author);
+
 /// What may come next, and how often.
-const MOVES: &[(u64, fn(&mut Author))] = &[
+const MOVES: &[(u64, Move)] = &[
     (22, write::create),
     (9, write::update),
     (3, write::update_blindly),
@@ -136,12 +139,6 @@ impl Author {
     fn change(&self, kind: &Kind, wrong_in: u64) -> Value {
         let text = if self.once_in(wrong_in) { self.word(kind.faults) } else { self.word(kind.changes) };
         serde_json::from_str(text).unwrap()
-    }
-
-    fn object(&self, kind: &Kind, name: &str) -> Value {
-        let mut object = json!({"apiVersion": kind.version, "kind": kind.kind, "metadata": {"name": name}});
-        json_patch::merge(&mut object, &kind.sample());
-        object
     }
 
     /// Sends a request and returns its number.

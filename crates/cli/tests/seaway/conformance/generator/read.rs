@@ -29,7 +29,7 @@ pub(super) fn get(author: &mut Author) {
             settle(author, thing.kind);
             path += "?resourceVersion=0";
         }
-        1 => path += &format!("?resourceVersion=<<{}.rv>>", thing.seen),
+        1 => path = format!("{path}?resourceVersion=<<{}.rv>>", thing.seen),
         2 if author.once_in(3) => path += "?resourceVersion=abc",
         _ => {}
     }
@@ -112,10 +112,10 @@ pub(super) fn watch(author: &mut Author) {
         2 => {
             query += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
             if author.once_in(2) {
-                query += &format!("&resourceVersion=<<{}.rv>>", thing.seen);
+                query = format!("{query}&resourceVersion=<<{}.rv>>", thing.seen);
             }
         }
-        3 => query += &format!("&resourceVersion=<<{}.rv>>&allowWatchBookmarks=true", thing.seen),
+        3 => query = format!("{query}&resourceVersion=<<{}.rv>>&allowWatchBookmarks=true", thing.seen),
         4 if author.once_in(2) => {
             query += author.word(&[
                 "&resourceVersion=abc",
@@ -124,7 +124,7 @@ pub(super) fn watch(author: &mut Author) {
                 "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0",
             ]);
         }
-        _ => query += &format!("&resourceVersion=<<{}.rv>>", thing.seen),
+        _ => query = format!("{query}&resourceVersion=<<{}.rv>>", thing.seen),
     }
     query = format!("{query}&{}", selectors(author, kind));
     let place = match author.below(6) {

@@ -9,7 +9,7 @@ const JSON: &str = "application/json";
 pub(super) fn create(author: &mut Author) {
     let kind = author.kind();
     let name = author.name();
-    let mut object = author.object(kind, &name);
+    let mut object = kind.object(&name);
     let labels = json!({"app": *author.pick(&["x", "y"]), "run": "<<ns>>"});
     object["metadata"]["labels"] = labels;
     let mut stored = Some(name);
@@ -123,7 +123,7 @@ pub(super) fn update(author: &mut Author) {
 /// A whole object that nobody has read, as `kubectl replace` sends it; where the kind allows that it is created.
 pub(super) fn update_blindly(author: &mut Author) {
     let (kind, name) = (author.kind(), author.name());
-    let mut object = author.object(kind, &name);
+    let mut object = kind.object(&name);
     if author.once_in(2) {
         json_patch::merge(&mut object, &author.change(kind, 4));
     }
