@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::builtin::immutable;
 use super::error::Cause;
 use super::meta;
+use super::rules::immutable;
 use super::store::{Key, State};
 use super::validate::{self, NameRule};
 

@@ -39,6 +39,7 @@ mod read;
 mod registry;
 mod request;
 mod review;
+mod rules;
 mod scale;
 mod schema;
 mod selector;

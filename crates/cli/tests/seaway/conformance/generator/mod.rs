@@ -7,7 +7,7 @@ mod remove;
 mod write;
 
 use seaway_drydock::Seed;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::kinds::{KINDS, Kind};
 use super::script::{Body, Step};
