@@ -1,8 +1,8 @@
 # The commands people and CI use. `make help` lists them.
-.PHONY: help tools test zoo swarm lint bench demo schemas
+.PHONY: help tools test zoo swarm conformance lint bench demo schemas
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 test: ## Run every test; print how many ran and why any was skipped
 	@tools/run-tests
@@ -16,6 +16,10 @@ zoo: ## Put twenty known bugs into the code, one at a time; each must be caught 
 swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1
 	SEAWAY_SWARM=$(or $(RUNS),2000) SEAWAY_SEED=$(or $(SEED),1) \
 		cargo test --workspace --test seaway faults::swarm_of_random_runs -- --nocapture
+
+conformance: ## Generated request sequences on drydock and on a real kube-apiserver: RUNS=10000 SEED=1
+	SEAWAY_REAL=required SEAWAY_CONFORMANCE=$(or $(RUNS),10000) SEAWAY_CONFORMANCE_FIRST=$(or $(SEED),1) \
+		cargo test --workspace --test seaway conformance:: -- --nocapture
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check

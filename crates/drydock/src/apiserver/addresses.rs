@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::builtin::immutable;
 use super::error::Cause;
 use super::meta;
+use super::rules::immutable;
 use super::store::{Key, State};
+use super::validate::{self, NameRule};
 
 /// Rules for one state of a Service.
 pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
@@ -18,6 +19,16 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), why));
     }
     let kind = meta::text(object, "/spec/type");
+    let ingress = object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+    if kind != "LoadBalancer" && ingress.is_some_and(|ingress| !ingress.is_empty()) {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+    }
+    let known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    if !known.contains(&kind) {
+        let allowed = known.map(|word| json!(word));
+        causes.push(Cause::unsupported("spec.type", &json!(kind), &allowed));
+    }
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let headless = meta::text(object, "/spec/clusterIP") == "None";
     if ports.is_empty() && kind != "ExternalName" && !headless {
@@ -28,6 +39,15 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
         if ports.len() > 1 && meta::text(port, "/name").is_empty() {
             causes.push(Cause::required(format!("{path}.name"), ""));
         }
+        let name = meta::text(port, "/name");
+        if !name.is_empty() && ports.iter().take(at).any(|other| meta::text(other, "/name") == name) {
+            causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
+        }
+        if !name.is_empty()
+            && let Some(cause) = validate::name(NameRule::Label, name)
+        {
+            causes.push(Cause { field: format!("{path}.name"), ..cause });
+        }
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
         if !(1..=65535).contains(&number) {
             causes.push(Cause::invalid(
@@ -35,6 +55,16 @@ pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
                 &json!(number),
                 "must be between 1 and 65535, inclusive",
             ));
+        }
+        let protocol = port.get("protocol").cloned().unwrap_or_default();
+        let known = ["SCTP", "TCP", "UDP"];
+        if protocol.as_str().is_none_or(|protocol| !known.contains(&protocol)) {
+            let allowed = known.map(|word| json!(word));
+            causes.push(Cause::unsupported(&format!("{path}.protocol"), &protocol, &allowed));
+        }
+        if let Some(target) = port.get("targetPort").and_then(Value::as_i64).filter(|it| !(1..=65535).contains(it)) {
+            let why = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("{path}.targetPort"), &json!(target), why));
         }
     }
 }
@@ -52,6 +82,8 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
         asked.to_owned()
     };
     let spec = meta::child(service, "spec");
+    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
     spec.insert("clusterIPs".into(), json!([address]));
     spec.insert("clusterIP".into(), address.into());
 }
@@ -86,7 +118,7 @@ pub(crate) fn keep(service: &mut Value, old: &Value) {
     if meta::text(service, "/spec/type") == "ExternalName" {
         return;
     }
-    for field in ["clusterIP", "clusterIPs"] {
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let kept = old.pointer("/spec").and_then(|spec| spec.get(field)).cloned();
         let spec = meta::child(service, "spec");
         if spec.get(field).is_none_or(|value| value.is_null() || value == "") {

@@ -22,27 +22,35 @@ impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
         let mut applied = parse_body(&call.body)?;
-        for field in ["apiVersion", "kind"] {
-            if meta::text(&applied, &format!("/{field}")).is_empty() {
-                return Err(ApiError::bad_request(format!("{field} must be set in an apply patch")));
-            }
+        let (version, kind) = (meta::text(&applied, "/apiVersion"), meta::text(&applied, "/kind"));
+        if kind != call.served.resource.kind || version != call.served.api_version() {
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+            return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
         if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
-        if meta::name(&applied).is_empty() {
-            meta::metadata(&mut applied).insert("name".into(), call.name.clone().into());
+        let nameless = meta::name(&applied).is_empty() && call.subresource.is_empty();
+        let resource = &call.served.resource;
+        if let Some(why) = Fields::untyped(call.served.version().schema(), &applied) {
+            if !call.subresource.is_empty() {
+                call.live(&self.store.lock())?;
+            }
+            return Err(ApiError::untyped(resource, &call.served.version().name, &applied, &why));
         }
         let said = applied.clone();
         let warnings = shape(call, &mut applied)?;
         let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
-        let wanted = call.own_part(Fields::of(schema, &applied, false));
+        // What is null is wanted too.
+        let wanted = if resource.lens.is_some() { &applied } else { &said };
+        let wanted = call.own_part(Fields::of(schema, wanted, false));
         let time = meta::seconds(self.clock.now());
         let mut state = self.store.lock();
         let live = match call.live(&state) {
             Ok(live) => live,
             Err(error) if !call.subresource.is_empty() => return Err(error),
+            Err(_) if nameless => return Err(ApiError::nameless(&call.name)),
             Err(_) if !meta::uid(&applied).is_empty() => {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -53,6 +61,7 @@ impl Server {
             Err(_) => {
                 let mut managed = Managed::default();
                 managed.set(&manager, wanted, &time);
+                meta::metadata(&mut applied).shift_remove("resourceVersion");
                 let written = self.insert(&mut state, call, applied, Ownership::Applied(managed))?;
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }
@@ -71,8 +80,13 @@ impl Server {
             }
             managed.take(&changed, &manager);
         }
+        if nameless {
+            return Err(ApiError::nameless(&call.name));
+        }
         let kept = managed.others(&manager).union(&wanted);
         managed.fields(&manager).difference(&kept).remove_from(schema, &mut merged, &kept);
+        // Whoever applies what is there already has not changed anything, at any time.
+        let time = if merged == *live { managed.time(&manager) } else { time };
         managed.set(&manager, wanted, &time);
         if manager.name == KUBECTL && !meta::text(&merged, LAST_APPLIED).is_empty() {
             refresh_last_applied(&mut merged, said);
@@ -106,6 +120,10 @@ impl Call {
     /// The fields that can be owned through this endpoint: status has one of its own.
     pub(crate) fn own_part(&self, fields: Fields) -> Fields {
         let fields = without_server_fields(fields);
+        if self.subresource == "status" && !self.served.resource.custom {
+            let (status, metadata) = (fields.clone().restricted("status", true), fields.restricted("metadata", true));
+            return status.union(&metadata);
+        }
         if self.served.has("status") { fields.restricted("status", self.subresource == "status") } else { fields }
     }
 

@@ -5,8 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,9 +14,14 @@ use super::crd;
 use super::error::Cause;
 use super::meta;
 use super::review;
+use super::rules::{
+    admit, autoscaler, containers_have_images, counts, encode_strings, event, immutable, immutable_data, keys,
+    label_with_name, lease, long_name, pod_grace, pod_spec_stays, quality_of_service, selector_stays, strategy,
+    workload,
+};
 use super::server::Server;
 use super::store::{Change, Id, State};
-use super::validate::{self, NameRule};
+use super::validate::NameRule;
 
 /// The rules of one resource.
 pub(crate) struct Behaviour {
@@ -39,6 +42,10 @@ pub(crate) struct Behaviour {
     pub(crate) review: Option<review::Answer>,
     /// What whoever writes an object should know.
     pub(crate) notice: &'static str,
+    /// What whoever creates this object should know.
+    pub(crate) warn: fn(&Value) -> Option<String>,
+    /// Completes an object as it is read, in the name of whoever wrote it.
+    pub(crate) complete: fn(&mut Value),
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
@@ -51,6 +58,10 @@ pub(crate) struct Behaviour {
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
     pub(crate) grace: Option<fn(&Value) -> i64>,
+    /// Whether its objects own no others, so that nothing is asked about these when one is deleted.
+    pub(crate) owns_nothing: bool,
+    /// Whether a deletion is answered with the object that is gone.
+    pub(crate) shows_deleted: bool,
     /// What must be gone before an object of this resource can go.
     pub(crate) contents: Option<Contents>,
     /// Told about every write of the resource, while the store is locked.
@@ -80,12 +91,16 @@ const PLAIN: Behaviour = Behaviour {
     columns: columns::PLAIN,
     review: None,
     notice: "",
+    warn: |_| None,
+    complete: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
     check: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
+    owns_nothing: false,
+    shows_deleted: false,
     contents: None,
     committed: |_, _, _| {},
     stays: None,
@@ -123,6 +138,14 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "controllerrevisions.apps",
         Behaviour {
             columns: columns::CONTROLLER_REVISIONS,
+            check: |revision, causes| {
+                if revision.get("data").is_none_or(Value::is_null) {
+                    causes.push(Cause::required("data", "data is mandatory"));
+                }
+                if let Some(number) = revision.get("revision").filter(|number| number.as_i64() < Some(0)) {
+                    causes.push(Cause::invalid("revision", number, "must be greater than or equal to 0"));
+                }
+            },
             check_update: |old, new, causes| immutable(old, new, "/data", causes),
             ..PLAIN
         },
@@ -167,7 +190,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             columns: columns::DEPLOYMENTS,
-            check: workload,
+            warn: long_name,
+            check: |deployment, causes| {
+                workload(deployment, causes);
+                strategy(deployment, causes);
+                counts(deployment, causes);
+            },
             check_update: selector_stays,
             ..PLAIN
         },
@@ -199,7 +227,9 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "type",
             ],
             columns: columns::EVENTS,
+            name: NameRule::PathSegment,
             check: event,
+            owns_nothing: true,
             stays: Some(Duration::from_secs(3600)),
             ..PLAIN
         },
@@ -208,7 +238,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
     (
         "leases.coordination.k8s.io",
-        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, ..PLAIN },
+        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, check: lease, ..PLAIN },
     ),
     (
         "namespaces",
@@ -216,13 +246,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             name: NameRule::Label,
             selectable: &["status.phase"],
             columns: columns::NAMESPACES,
+            complete: label_with_name,
             prepare: |namespace, _, _| {
-                label_with_name(namespace);
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
             },
             // Its finalizer is the server's: a client that leaves it out must not lose the contents.
             prepare_update: |namespace, old| {
-                label_with_name(namespace);
                 meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
             },
             contents: Some(Contents {
@@ -264,6 +293,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             check: containers_have_images,
             check_update: pod_spec_stays,
             grace: Some(pod_grace),
+            shows_deleted: true,
             ..PLAIN
         },
     ),
@@ -273,6 +303,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             generation: true,
             selectable: &["metadata.name", "status.replicas"],
             columns: columns::REPLICA_SETS,
+            warn: long_name,
             check: workload,
             check_update: selector_stays,
             ..PLAIN
@@ -300,8 +331,8 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             selectable: &["type"],
             columns: columns::SECRETS,
-            prepare: |secret, _, _| encode_strings(secret),
-            prepare_update: |secret, _| encode_strings(secret),
+            complete: encode_strings,
+            check: keys,
             check_update: |old, new, causes| {
                 immutable(old, new, "/type", causes);
                 immutable_data(old, new, causes);
@@ -309,11 +340,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
-    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check_update: immutable_data, ..PLAIN }),
+    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check: keys, check_update: immutable_data, ..PLAIN }),
     (
         "services",
         Behaviour {
             name: NameRule::Label,
+            create_on_update: true,
             selectable: &["spec.clusterIP", "spec.type"],
             columns: columns::SERVICES,
             prepare: addresses::allocate,
@@ -321,6 +353,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             check: addresses::check,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,
+            shows_deleted: true,
             ..PLAIN
         },
     ),
@@ -329,177 +362,4 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
 /// The rules of a built-in resource.
 pub(crate) fn behaviour(id: &str) -> &'static Behaviour {
     BEHAVIOURS.iter().find(|(known, _)| *known == id).map_or(&OTHERS, |(_, behaviour)| behaviour)
-}
-
-/// A field that keeps the value it was given first.
-pub(crate) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
-    let found = new.pointer(pointer).unwrap_or(&Value::Null);
-    if old.pointer(pointer).unwrap_or(&Value::Null) != found {
-        let path = pointer.trim_start_matches('/').replace('/', ".");
-        causes.push(Cause::invalid(path, found, "field is immutable"));
-    }
-}
-
-fn selector_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    immutable(old, new, "/spec/selector", causes);
-}
-
-fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    if old.get("immutable") != Some(&Value::Bool(true)) {
-        return;
-    }
-    for field in ["data", "binaryData", "immutable"] {
-        if old.get(field) != new.get(field) {
-            causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
-        }
-    }
-}
-
-/// Replicas are not negative, the template carries the labels the selector asks for, containers are complete.
-fn workload(object: &Value, causes: &mut Vec<Cause>) {
-    if let Some(replicas) = object.pointer("/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
-    {
-        causes.push(Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
-    }
-    let labels = object.pointer("/spec/template/metadata/labels");
-    validate::labels(labels, "spec.template.metadata.labels", causes);
-    let wanted = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let expressions = object.pointer("/spec/selector/matchExpressions").and_then(Value::as_array);
-    if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
-        let selector = object.pointer("/spec/selector").cloned().unwrap_or_default();
-        causes.push(Cause::invalid("spec.selector", &selector, "empty selector is invalid for deployment"));
-    }
-    let carried = |key: &str| labels.and_then(|labels| labels.get(key));
-    if wanted.into_iter().flatten().any(|(key, value)| carried(key) != Some(value)) {
-        let shown = labels.cloned().unwrap_or(json!({}));
-        causes.push(Cause {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {shown}: `selector` does not match template `labels`"),
-            field: "spec.template.metadata.labels".into(),
-        });
-    }
-    containers(object.pointer("/spec/template/spec/containers"), "spec.template.spec.containers", causes);
-}
-
-fn containers_have_images(pod: &Value, causes: &mut Vec<Cause>) {
-    containers(pod.pointer("/spec/containers"), "spec.containers", causes);
-}
-
-fn containers(list: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
-    let list = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if list.is_empty() {
-        causes.push(Cause::required(path, ""));
-    }
-    for (at, container) in list.iter().enumerate() {
-        if meta::text(container, "/image").is_empty() {
-            causes.push(Cause::required(format!("{path}[{at}].image"), ""));
-        }
-    }
-}
-
-/// A pod runs what it was made for; only its images and the ways to end it can change.
-fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    let fixed = |pod: &Value| {
-        let mut spec = pod.get("spec").cloned().unwrap_or_default();
-        let members = meta::members(&mut spec);
-        for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"] {
-            members.shift_remove(field);
-        }
-        for list in ["containers", "initContainers"] {
-            for container in members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                meta::members(container).shift_remove("image");
-            }
-        }
-        spec
-    };
-    if fixed(old) != fixed(new) {
-        let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
-                   `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
-                   `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        causes.push(Cause::forbidden("spec", why));
-    }
-}
-
-/// A namespace can be selected by its name.
-fn label_with_name(namespace: &mut Value) {
-    let name = meta::name(namespace).to_owned();
-    let labels = meta::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
-    meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
-}
-
-/// An event lives where the object it is about lives; cluster-wide objects have theirs in `default`.
-fn event(object: &Value, causes: &mut Vec<Cause>) {
-    let involved = meta::text(object, "/involvedObject/namespace");
-    let wrong =
-        if involved.is_empty() { meta::namespace(object) != "default" } else { involved != meta::namespace(object) };
-    if wrong {
-        causes.push(Cause::invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace"));
-    }
-}
-
-fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-    let (min, max) = (number("/spec/minReplicas").unwrap_or(1), number("/spec/maxReplicas").unwrap_or(0));
-    if max < 1 {
-        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than 0"));
-    } else if max < min {
-        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to `minReplicas`"));
-    }
-}
-
-fn encode_strings(secret: &mut Value) {
-    let Some(Value::Object(strings)) = meta::members(secret).shift_remove("stringData") else { return };
-    let data = meta::child(secret, "data");
-    for (key, value) in strings {
-        data.insert(key, STANDARD.encode(value.as_str().unwrap_or_default()).into());
-    }
-}
-
-/// A pod nobody runs, or that has ended, needs no time to stop.
-fn pod_grace(pod: &Value) -> i64 {
-    let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed");
-    if ended || meta::text(pod, "/spec/nodeName").is_empty() {
-        return 0;
-    }
-    pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30)
-}
-
-/// What the admission plugins of every real server add to a pod: a priority, and patience with a node that is not well.
-fn admit(pod: &mut Value) {
-    let spec = meta::child(pod, "spec");
-    spec.entry("priority").or_insert(json!(0));
-    spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
-    let Value::Array(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])) else { return };
-    for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerated = |toleration: &Value| {
-            ["", taint].contains(&meta::text(toleration, "/key"))
-                && matches!(meta::text(toleration, "/effect"), "" | "NoExecute")
-        };
-        if !tolerations.iter().any(tolerated) {
-            let wait = json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
-            tolerations.push(wait);
-        }
-    }
-}
-
-fn quality_of_service(pod: &Value) -> &'static str {
-    let list = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let amount =
-        |container: &Value, kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}")).cloned();
-    let any = list.iter().any(|container| {
-        ["requests", "limits"]
-            .iter()
-            .any(|kind| ["cpu", "memory"].iter().any(|name| amount(container, kind, name).is_some()))
-    });
-    let all = list.iter().all(|container| {
-        ["cpu", "memory"].iter().all(|name| {
-            let limit = amount(container, "limits", name);
-            limit.is_some() && limit == amount(container, "requests", name)
-        })
-    });
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
 }

@@ -51,7 +51,7 @@ const SELECTOR: Column = wide(text("Selector", |it, _| {
 pub(crate) static PLAIN: &[Column] = &[NAME, AGE];
 
 pub(crate) static CONFIG_MAPS: &[Column] =
-    &[NAME, number("Data", |it, _| json!(entries(it, "/data") + entries(it, "/binaryData"))), AGE];
+    &[NAME, text("Data", |it, _| json!(entries(it, "/data") + entries(it, "/binaryData"))), AGE];
 
 pub(crate) static DAEMON_SETS: &[Column] = &[
     NAME,
@@ -77,15 +77,15 @@ pub(crate) static CONTROLLER_REVISIONS: &[Column] = &[
         let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
         json!(owner.map_or_else(|| "<none>".to_owned(), owner_name))
     }),
-    number("Revision", |it, _| count(it, "/revision")),
+    text("Revision", |it, _| count(it, "/revision")),
     AGE,
 ];
 
 pub(crate) static DEPLOYMENTS: &[Column] = &[
     NAME,
     text("Ready", |it, _| json!(format!("{}/{}", count(it, "/status/readyReplicas"), count(it, "/spec/replicas")))),
-    number("Up-to-date", |it, _| count(it, "/status/updatedReplicas")),
-    number("Available", |it, _| count(it, "/status/availableReplicas")),
+    text("Up-to-date", |it, _| count(it, "/status/updatedReplicas")),
+    text("Available", |it, _| count(it, "/status/availableReplicas")),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -131,8 +131,8 @@ pub(crate) static AUTOSCALERS: &[Column] = &[
     }),
     text("Targets", |it, _| json!(targets(it))),
     text("MinPods", |it, _| json!(it.pointer("/spec/minReplicas").map_or("<unset>".to_owned(), Value::to_string))),
-    number("MaxPods", |it, _| count(it, "/spec/maxReplicas")),
-    number("Replicas", |it, _| count(it, "/status/currentReplicas")),
+    text("MaxPods", |it, _| count(it, "/spec/maxReplicas")),
+    text("Replicas", |it, _| count(it, "/status/currentReplicas")),
     AGE,
 ];
 
@@ -220,7 +220,7 @@ pub(crate) static SCALES: &[Column] = &[
 pub(crate) static SECRETS: &[Column] = &[
     NAME,
     text("Type", |it, _| json!(meta::text(it, "/type"))),
-    number("Data", |it, _| json!(entries(it, "/data"))),
+    text("Data", |it, _| json!(entries(it, "/data"))),
     AGE,
 ];
 

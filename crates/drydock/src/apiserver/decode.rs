@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
 use regex::Regex;
 use serde_json::Value;
 
@@ -57,10 +57,18 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
         }
         Value::String(text) if format(node) == "byte" => {
             text.retain(|character| !matches!(character, '\r' | '\n'));
-            STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| format!("illegal base64 data: {error}"))
+            STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| {
+                let at = match error {
+                    DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+                    _ => text.len(),
+                };
+                format!("illegal base64 data at input byte {at}")
+            })
         }
         Value::String(text) if format(node) == "date-time" && !is_moment(text) => {
-            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": it is not in that form"))
+            let precise = schema.type_name().is_some_and(|name| name.ends_with("MicroTime"));
+            let layout = if precise { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+            Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
         }
         Value::Object(members) => {
             let own = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);

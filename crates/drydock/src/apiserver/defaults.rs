@@ -19,6 +19,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         }
     }),
     ("apps.v1.Deployment", |it| put(it, "status", json!({}))),
+    ("apps.v1.DeploymentCondition", |it| {
+        put(it, "lastUpdateTime", Value::Null);
+        put(it, "lastTransitionTime", Value::Null);
+    }),
     ("apps.v1.DeploymentSpec", |it| {
         put(it, "replicas", json!(1));
         put(it, "revisionHistoryLimit", json!(10));
@@ -37,6 +41,17 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "maxUnavailable", json!("25%"));
         put(it, "maxSurge", json!("25%"));
     }),
+    ("autoscaling.v2.HorizontalPodAutoscaler", |it| put(it, "status", json!({}))),
+    ("autoscaling.v2.HorizontalPodAutoscalerBehavior", |it| {
+        let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+        let Value::Object(up) = it.entry("scaleUp").or_insert_with(|| json!({})) else { return };
+        put(up, "stabilizationWindowSeconds", json!(0));
+        put(up, "selectPolicy", json!("Max"));
+        put(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
+        let Value::Object(down) = it.entry("scaleDown").or_insert_with(|| json!({})) else { return };
+        put(down, "selectPolicy", json!("Max"));
+        put(down, "policies", json!([policy("Percent", 100)]));
+    }),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
         put(it, "minReplicas", json!(1));
         put(
@@ -45,12 +60,27 @@ const DEFAULTS: &[(&str, Fill)] = &[
             json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]),
         );
     }),
+    ("autoscaling.v2.HorizontalPodAutoscalerStatus", |it| {
+        put(it, "desiredReplicas", json!(0));
+        put(it, "currentMetrics", Value::Null);
+    }),
+    ("coordination.v1.Lease", |it| put(it, "spec", json!({}))),
     ("core.v1.ConfigMapVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Container", container),
     ("core.v1.ContainerPort", |it| put(it, "protocol", json!("TCP"))),
     ("core.v1.DownwardAPIVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.EndpointPort", |it| put(it, "protocol", json!("TCP"))),
     ("core.v1.EphemeralContainer", container),
+    ("core.v1.Event", |it| {
+        put(it, "metadata", json!({}));
+        put(it, "involvedObject", json!({}));
+        put(it, "source", json!({}));
+        put(it, "firstTimestamp", Value::Null);
+        put(it, "lastTimestamp", Value::Null);
+        put(it, "eventTime", Value::Null);
+        put(it, "reportingComponent", json!(""));
+        put(it, "reportingInstance", json!(""));
+    }),
     ("core.v1.HTTPGetAction", |it| {
         put(it, "path", json!("/"));
         put(it, "scheme", json!("HTTP"));
@@ -90,12 +120,13 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.ServiceSpec", |it| {
         put(it, "type", json!("ClusterIP"));
         put(it, "sessionAffinity", json!("None"));
+        if is(it, "sessionAffinity", "ClientIP") {
+            put(it, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
+        }
         if is(it, "type", "ExternalName") {
             return;
         }
         put(it, "internalTrafficPolicy", json!("Cluster"));
-        put(it, "ipFamilies", json!(["IPv4"]));
-        put(it, "ipFamilyPolicy", json!("SingleStack"));
         if is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
             put(it, "externalTrafficPolicy", json!("Cluster"));
         }

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::error::{ApiError, Result, success};
 use super::meta;
+use super::options::check_delete;
 use super::registry::Resource;
 use super::request::Call;
 use super::server::{Answer, Author, Server};
-use super::store::{Id, State};
+use super::store::{Id, Key, State};
 use super::write::is_finished;
 
 /// Finalizer that keeps an owner until its dependents are gone.
@@ -39,6 +40,7 @@ pub(crate) enum Propagation {
 pub(crate) struct DeleteOptions {
     pub(crate) grace_period_seconds: Option<i64>,
     pub(crate) propagation_policy: Option<Propagation>,
+    pub(crate) orphan_dependents: Option<bool>,
     pub(crate) preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
 }
@@ -64,9 +66,15 @@ impl DeleteOptions {
         let mut options: Self = if call.body.is_empty() {
             Self::default()
         } else {
-            serde_json::from_value(call.object()?)
+            let said = call.object()?;
+            check_delete(&said)?;
+            serde_json::from_value(said)
                 .map_err(|error| ApiError::bad_request(format!("invalid delete options: {error}")))?
         };
+        if let Some(orphan) = options.orphan_dependents {
+            // The old way to say it.
+            options.propagation_policy = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+        }
         if options.grace_period_seconds.is_none() {
             options.grace_period_seconds = call.params.number("gracePeriodSeconds")?.map(|seconds| seconds as i64);
         }
@@ -94,9 +102,15 @@ impl Server {
         }
         options.preconditions.check(resource, &live)?;
         if call.dry_run() || !options.dry_run.is_empty() {
-            return Ok(Answer::Plain(200, success(resource, &call.name, meta::uid(&live))));
+            let marked = self.marked(resource, &live, &options);
+            return Ok(if is_finished(&marked) && !resource.behaviour.shows_deleted {
+                Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
+            } else {
+                Answer::Object(200, if is_finished(&marked) { live } else { Arc::new(marked) })
+            });
         }
         Ok(match self.delete_object(&mut state, call.author(), resource, call.id(), &live, &options) {
+            Outcome::Gone(last) if resource.behaviour.shows_deleted => Answer::Object(200, last),
             Outcome::Gone(last) => Answer::Plain(200, success(resource, &call.name, meta::uid(&last))),
             Outcome::Waiting(object) => Answer::Object(200, object),
         })
@@ -105,37 +119,23 @@ impl Server {
     /// `deletecollection`. Answers with the objects that were deleted.
     pub(crate) fn delete_collection(&self, call: &Call) -> Result<Answer> {
         let options = DeleteOptions::of(call)?;
-        let selector = call.selector()?;
         let mut state = self.store.lock();
         let resource = &call.served.resource;
-        let chosen: Vec<_> = state
-            .list(&resource.id, call.namespace.as_deref())
-            .filter(|(_, object)| selector.matches(object))
-            .map(|(key, object)| (key.clone(), object.clone()))
-            .collect();
-        let mut deleted = Vec::new();
+        let (chosen, metadata) = Self::page(&state, call)?;
         let dry_run = call.dry_run() || !options.dry_run.is_empty();
-        for (key, object) in chosen {
-            options.preconditions.check(resource, &object)?;
+        for object in &chosen {
+            options.preconditions.check(resource, object)?;
             if !dry_run {
-                self.delete_object(&mut state, call.author(), resource, (resource.id.clone(), key), &object, &options);
+                let key = Key { namespace: meta::namespace(object).to_owned(), name: meta::name(object).to_owned() };
+                let id = (resource.id.clone(), key);
+                self.delete_object(&mut state, call.author(), resource, id, object, &options);
             }
-            deleted.push(object);
         }
-        let metadata = serde_json::json!({"resourceVersion": state.revision().to_string()});
-        Ok(Answer::List(deleted, metadata))
+        Ok(Answer::List(chosen, metadata))
     }
 
-    /// Marks an object, and removes it if nothing holds it.
-    pub(crate) fn delete_object(
-        &self,
-        state: &mut State,
-        author: Author<'_>,
-        resource: &Resource,
-        id: Id,
-        live: &Arc<Value>,
-        options: &DeleteOptions,
-    ) -> Outcome {
+    /// An object that is being deleted.
+    fn marked(&self, resource: &Resource, live: &Arc<Value>, options: &DeleteOptions) -> Value {
         let now = self.clock.now();
         let grace = match resource.behaviour.grace {
             None => 0,
@@ -145,7 +145,7 @@ impl Server {
             },
         };
         let mut marked = Value::clone(live);
-        if let Some(policy) = options.propagation_policy {
+        if let Some(policy) = options.propagation_policy.filter(|_| !resource.behaviour.owns_nothing) {
             let mut finalizers: Vec<String> = meta::finalizers(live)
                 .into_iter()
                 .filter(|held| ![FOREGROUND, ORPHAN].contains(held))
@@ -174,6 +174,20 @@ impl Server {
                 (contents.close)(&mut marked);
             }
         }
+        marked
+    }
+
+    /// Marks an object, and removes it if nothing holds it.
+    pub(crate) fn delete_object(
+        &self,
+        state: &mut State,
+        author: Author<'_>,
+        resource: &Resource,
+        id: Id,
+        live: &Arc<Value>,
+        options: &DeleteOptions,
+    ) -> Outcome {
+        let marked = self.marked(resource, live, options);
         if is_finished(&marked) {
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
             return Outcome::Gone(last);
@@ -188,14 +202,17 @@ impl Server {
 impl Preconditions {
     fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
         let name = meta::name(live);
-        for (asked, field, text) in
-            [(&self.uid, "uid", "UID"), (&self.resource_version, "resourceVersion", "ResourceVersion")]
-        {
+        for (asked, field, text, happened) in [
+            (&self.uid, "uid", "UID", "deleted and then recreated"),
+            (&self.resource_version, "resourceVersion", "ResourceVersion", "modified"),
+        ] {
             let found = meta::field(live, field);
             if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
-                let why =
-                    format!("Precondition failed: {text} in precondition: {asked}, {text} in object meta: {found}");
-                return Err(ApiError::conflict(resource, name, &why));
+                let why = format!(
+                    "the {text} in the precondition ({asked}) does not match the {text} in record ({found}). The object \
+                     might have been {happened}"
+                );
+                return Err(ApiError::not_meant(resource, name, &why));
             }
         }
         Ok(())

@@ -4,6 +4,56 @@ use serde_json::{Value, json};
 
 use super::registry::Resource;
 
+/// Resources of Kubernetes that this server does not have.
+const LEFT_OUT: &[&str] = &[
+    "apiservices",
+    "bindings",
+    "certificatesigningrequests",
+    "clustertrustbundles",
+    "componentstatuses",
+    "cronjobs",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "deviceclasses",
+    "flowschemas",
+    "ingressclasses",
+    "ipaddresses",
+    "jobs",
+    "limitranges",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "networkpolicies",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "poddisruptionbudgets",
+    "pods/attach",
+    "pods/ephemeralcontainers",
+    "pods/proxy",
+    "pods/resize",
+    "podtemplates",
+    "priorityclasses",
+    "prioritylevelconfigurations",
+    "replicationcontrollers",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcequotas",
+    "resourceslices",
+    "runtimeclasses",
+    "serviceaccounts",
+    "serviceaccounts/token",
+    "servicecidrs",
+    "statefulsets",
+    "storageclasses",
+    "tokenreviews",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
+    "volumeattributesclasses",
+];
+
 /// One thing wrong with an object, at one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
@@ -67,6 +117,15 @@ impl Cause {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
     }
 
+    /// An object that fits none or too many of several schemas. The real server does not say where.
+    pub(crate) fn ambiguous(path: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: \"\": {path:?} {why}"),
+            field: "<nil>".to_owned(),
+        }
+    }
+
     /// Rules that could not be looked at, since the object is not what they are about.
     pub(crate) fn unchecked() -> Self {
         let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
@@ -101,7 +160,9 @@ pub(crate) struct ApiError {
     code: u16,
     reason: &'static str,
     message: String,
-    details: Value,
+    details: Box<Value>,
+    /// What else the client should know.
+    warnings: Vec<String>,
 }
 
 /// The result of a verb.
@@ -109,12 +170,22 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Box::default(), warnings: Vec::new() }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
-        self.details = details(name, &resource.group, &resource.plural);
+        *self.details = details(name, &resource.group, &resource.plural);
         self
+    }
+
+    /// With the warnings that were due before it was refused.
+    pub(crate) fn after(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The HTTP status code.
@@ -127,27 +198,29 @@ impl ApiError {
         Self::new(404, "NotFound", format!("{} {name:?} not found", resource.name())).about(resource, name)
     }
 
-    /// A part of Kubernetes that is left out here. Groups that no one else may use are known by their names.
+    /// A part of Kubernetes that is left out here; what nobody has is not found, as everywhere.
     pub(crate) fn not_offered(group: &str, version: &str, resource: &str) -> Self {
-        if group.contains('.') && !group.ends_with(".k8s.io") {
+        if !LEFT_OUT.contains(&resource) || group.contains('.') && !group.ends_with(".k8s.io") {
             return Self::no_route();
         }
         let place = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let mut error = Self::new(404, "NotFound", format!("drydock does not offer {resource} ({place})"));
-        error.details = details("", group, resource);
+        *error.details = details("", group, resource);
         error
     }
 
     /// No such path.
     pub(crate) fn no_route() -> Self {
         let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
     /// The name is taken.
-    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.name())).about(resource, name)
+    pub(crate) fn already_exists(resource: &Resource, name: &str, deleting: bool) -> Self {
+        let note = if deleting { "object is being deleted: " } else { "" };
+        let message = format!("{note}{} {name:?} already exists", resource.name());
+        Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
     /// The object is not what the client believed it to be.
@@ -165,7 +238,7 @@ impl ApiError {
     /// Fields that another manager owns. `message` lists them for people, `causes` for machines.
     pub(crate) fn managed_by_others(message: String, causes: &[Cause]) -> Self {
         let mut error = Self::new(409, "Conflict", message);
-        error.details = json!({"causes": causes.iter().map(Cause::to_json).collect::<Vec<_>>()});
+        *error.details = json!({"causes": causes.iter().map(Cause::to_json).collect::<Vec<_>>()});
         error
     }
 
@@ -173,15 +246,40 @@ impl ApiError {
     pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
         let message = format!("{} {name:?} is invalid: {}", resource.qualified_kind(), lines(causes));
         let mut error = Self::new(422, "Invalid", message);
-        error.details = details(name, &resource.group, &resource.kind);
+        *error.details = details(name, &resource.group, &resource.kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// A custom resource of another kind than its place.
+    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, cause: &Cause) -> Self {
+        let group = &resource.group;
+        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", cause.line()));
+        *error.details = details(name, group, kind);
+        error.details["causes"] = json!([cause.to_json()]);
+        error
+    }
+
+    /// A number of replicas that nothing can have.
+    pub(crate) fn invalid_scale(name: &str, causes: &[Cause]) -> Self {
+        let mut error = Self::new(422, "Invalid", format!("Scale.autoscaling {name:?} is invalid: {}", lines(causes)));
+        *error.details = details(name, "autoscaling", "Scale");
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        error
+    }
+
+    /// The object is not the one that was to be deleted. The real server names the kind here, not the resource.
+    pub(crate) fn not_meant(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        let mut error = Self::new(409, "Conflict", message);
+        *error.details = details(name, &resource.group, &resource.kind);
         error
     }
 
     /// Parameters that do not go together.
     pub(crate) fn bad_options(kind: &str, causes: &[Cause]) -> Self {
         let mut error = Self::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {}", lines(causes)));
-        error.details = json!({"group": "meta.k8s.io", "kind": kind});
+        *error.details = json!({"group": "meta.k8s.io", "kind": kind});
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -189,7 +287,7 @@ impl ApiError {
     /// A question that makes no sense. The real server does not say of which kind it was either.
     pub(crate) fn bad_question(resource: &Resource, causes: &[Cause]) -> Self {
         let mut error = Self::new(422, "Invalid", format!(".{} \"\" is invalid: {}", resource.group, lines(causes)));
-        error.details = json!({"group": resource.group});
+        *error.details = json!({"group": resource.group});
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -198,7 +296,7 @@ impl ApiError {
     pub(crate) fn unseen(resource: &Resource, name: &str) -> Self {
         let cause = Cause {
             reason: "FieldValueInvalid",
-            message: "Invalid value: 0x0: must be specified for an update".into(),
+            message: "Invalid value: 0: must be specified for an update".into(),
             field: "metadata.resourceVersion".into(),
         };
         let mut error = Self::invalid(resource, name, std::slice::from_ref(&cause));
@@ -210,13 +308,29 @@ impl ApiError {
     /// The request is well formed but cannot be carried out (a JSON Patch whose `test` fails).
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         let mut error = Self::new(422, "Invalid", message);
-        error.details = json!({});
+        *error.details = json!({});
+        error
+    }
+
+    /// A patch makes something of an object that cannot be read.
+    pub(crate) fn unreadable_patch(object: &Value, why: &str) -> Self {
+        let mut sorted = object.clone();
+        sorted.sort_all_objects();
+        let cause = Cause::invalid("patch", &Value::from(sorted.to_string()), why);
+        let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
+        *error.details = json!({"causes": [cause.to_json()]});
         error
     }
 
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
+    }
+
+    /// An update must name what it updates.
+    pub(crate) fn nameless(url: &str) -> Self {
+        let why = "was undeterminable: name must be provided";
+        Self::bad_request(format!("the name of the object ({url} based on URL) {why}"))
     }
 
     /// A rule of the cluster forbids it.
@@ -234,7 +348,7 @@ impl ApiError {
     pub(crate) fn too_large_revision(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", message);
-        error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
+        *error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
         error
     }
 
@@ -242,7 +356,7 @@ impl ApiError {
     pub(crate) fn method_not_allowed() -> Self {
         let mut error =
             Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -255,10 +369,22 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// The same, where the request was turned away before anybody looked at the resource.
+    pub(crate) fn unknown_language() -> Self {
+        let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        *error.details = json!({});
+        error
+    }
+
     /// The client wants the answer in a format this server does not speak.
     pub(crate) fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json";
         Self::new(406, "NotAcceptable", message)
+    }
+
+    /// The client wants the answer in a form it cannot have.
+    pub(crate) fn not_of_that_form(why: &str) -> Self {
+        Self::new(406, "NotAcceptable", why)
     }
 
     /// Too big.
@@ -269,14 +395,31 @@ impl ApiError {
     /// Something went wrong that the client has no part in.
     pub(crate) fn internal(why: &str) -> Self {
         let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
-        error.details = json!({"causes": [{"message": why}]});
+        *error.details = json!({"causes": [{"message": why}]});
         error
+    }
+
+    /// A strategic merge patch says something that nobody understands.
+    pub(crate) fn unknown_directive(directive: &str, patch: &serde_json::Map<String, Value>) -> Self {
+        let mut pairs: Vec<_> = patch.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
+        pairs.sort_unstable();
+        Self::unforeseen(&format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" ")))
+    }
+
+    /// An apply patch that does not have the types its kind has.
+    pub(crate) fn untyped(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
+        let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
+        let (namespace, name) = (metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default());
+        let (group, kind) = (&resource.group, &resource.kind);
+        Self::unforeseen(&format!(
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
+        ))
     }
 
     /// The server is there but cannot work.
     pub(crate) fn unavailable() -> Self {
         let mut error = Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -284,7 +427,7 @@ impl ApiError {
     pub(crate) fn timeout() -> Self {
         let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
         let mut error = Self::new(504, "Timeout", message);
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -295,7 +438,7 @@ impl ApiError {
             "TooManyRequests",
             "the server has received too many requests and has asked us to try again later",
         );
-        error.details = json!({"retryAfterSeconds": retry_after});
+        *error.details = json!({"retryAfterSeconds": retry_after});
         error
     }
 
@@ -303,7 +446,7 @@ impl ApiError {
     pub(crate) fn unexplained(code: u16) -> Self {
         let message = format!("the server responded with the status code {code} but did not return more information");
         let mut error = Self::new(code, "", message);
-        error.details = json!({});
+        *error.details = json!({});
         error
     }
 
@@ -312,7 +455,7 @@ impl ApiError {
         let lines: Vec<_> = causes.iter().map(Cause::line).collect();
         let list = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
         let mut error = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
-        error.details = details(name, "", kind);
+        *error.details = details(name, "", kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
@@ -333,14 +476,27 @@ impl ApiError {
         Self::new(403, "Forbidden", message)
     }
 
+    /// The same where nobody expected it: the real server has no better word for it.
+    pub(crate) fn unread(self) -> Self {
+        Self::unforeseen(self.message.trim_start_matches("invalid resource version: "))
+    }
+
+    /// Something the real server has no answer for either.
+    pub(crate) fn unforeseen(message: &str) -> Self {
+        Self::new(500, "", message)
+    }
+
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason,
+            "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
-            status["details"] = self.details.clone();
+            status["details"] = (*self.details).clone();
         }
         status["code"] = self.code.into();
         status
@@ -349,8 +505,18 @@ impl ApiError {
 
 /// All that is wrong, in one line.
 fn lines(causes: &[Cause]) -> String {
-    let lines: Vec<_> = causes.iter().map(Cause::line).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in causes.iter().map(Cause::line) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
+}
+
+/// A value as Go prints it.
+fn go_value(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn details(name: &str, group: &str, kind: &str) -> Value {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListType, Schema};
+use super::schema::{Kind, ListType, Schema};
 use super::validate::key_of;
 
 /// A set of field paths.
@@ -61,7 +61,7 @@ impl Fields {
         !self.member && self.children.is_empty()
     }
 
-    /// Every field a value sets. With `containers`, maps and list items that hold them count too.
+    /// Every field a value sets. With `containers`, what holds them counts too.
     pub(crate) fn of(schema: &Schema, value: &Value, containers: bool) -> Self {
         if is_leaf(schema, value) {
             return Self::leaf();
@@ -73,8 +73,7 @@ impl Fields {
             child.member |= value.is_array();
             fields.children.insert(step, child);
         }
-        let is_map = schema.resolve().additional.is_some();
-        fields.member = fields.children.is_empty() || containers && is_map;
+        fields.member = fields.children.is_empty() || containers;
         fields
     }
 
@@ -191,6 +190,33 @@ impl Fields {
             };
             fields.write_paths(&format!("{prefix}{shown}"), paths);
         }
+    }
+
+    /// The first part of a value that its schema does not know, or knows as something else.
+    pub(crate) fn untyped(schema: &Schema, value: &Value) -> Option<String> {
+        let wrong = match (schema.resolve().kind, value) {
+            (Kind::String, Value::Number(number)) => {
+                Some(format!("expected string, got &value.valueUnstructured{{Value:{number}}}"))
+            }
+            (Kind::Integer | Kind::Number, Value::String(_)) => {
+                Some("expected numeric (int or float), got string".to_owned())
+            }
+            (Kind::Object, Value::String(text)) => Some(format!("expected map, got &{{{text}}}")),
+            _ => None,
+        };
+        if wrong.is_some() && schema.type_name() != Some("Quantity") {
+            return wrong.map(|wrong| format!(": {wrong}"));
+        }
+        for (step, schema, part) in parts(schema, value) {
+            let mut place = Self::default();
+            place.children.insert(step, Self::leaf());
+            let place = place.paths().concat();
+            let Some(schema) = schema else { return Some(format!("{place}: field not declared in schema")) };
+            if let Some(inside) = Self::untyped(schema, part) {
+                return Some(place + &inside);
+            }
+        }
+        None
     }
 
     /// Reads `fieldsV1`.

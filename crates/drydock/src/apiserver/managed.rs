@@ -75,12 +75,17 @@ impl Managed {
     /// Writes `metadata.managedFields`.
     pub(crate) fn write_to(&self, object: &mut Value) {
         let entries: Vec<_> = self.0.iter().map(Entry::to_json).collect();
-        meta::metadata(object).insert("managedFields".into(), entries.into());
+        meta::set(meta::metadata(object), "managedFields", (!entries.is_empty()).then(|| entries.into()));
     }
 
     /// The fields of one manager.
     pub(crate) fn fields(&self, manager: &Manager) -> Fields {
         self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.fields.clone()).unwrap_or_default()
+    }
+
+    /// When a manager last changed something; empty if it never did.
+    pub(crate) fn time(&self, manager: &Manager) -> String {
+        self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.time.clone()).unwrap_or_default()
     }
 
     /// The fields of everybody else.
@@ -161,7 +166,7 @@ impl Entry {
         }
         match operation {
             Operation::Apply => text,
-            Operation::Update => format!("{text} using {api_version} at {}", self.time),
+            Operation::Update => format!("{text} using {api_version}"),
         }
     }
 
@@ -172,8 +177,11 @@ impl Entry {
         };
         let mut entry = json!({
             "manager": self.manager.name, "operation": operation, "apiVersion": self.manager.api_version,
-            "time": self.time, "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
+            "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
         });
+        if !self.time.is_empty() {
+            entry["time"] = self.time.clone().into();
+        }
         if !self.manager.subresource.is_empty() {
             entry["subresource"] = self.manager.subresource.clone().into();
         }

@@ -75,7 +75,7 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
             return Ok(());
         }
         None | Some("merge") => {}
-        Some(other) => return Err(ApiError::bad_request(format!("unrecognized {PATCH} directive: {other}"))),
+        Some(other) => return Err(ApiError::unknown_directive(other, patch)),
     }
     if !live.is_object() {
         *live = Value::Object(Map::new());

@@ -86,6 +86,27 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     set(metadata(object), "finalizers", list);
 }
 
+/// Leaves every owner in once, and says so if one was there twice.
+pub(crate) fn distinct_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let (mut distinct, mut twice) = (Vec::new(), Vec::new());
+    for owner in owners.drain(..) {
+        if distinct.contains(&owner) {
+            twice.push(text(&owner, "/uid").to_owned());
+        } else {
+            distinct.push(owner);
+        }
+    }
+    *owners = distinct;
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
 /// Whether deletion was requested.
 pub(crate) fn deleting(object: &Value) -> bool {
     !field(object, "deletionTimestamp").is_empty()

@@ -39,6 +39,7 @@ mod read;
 mod registry;
 mod request;
 mod review;
+mod rules;
 mod scale;
 mod schema;
 mod selector;
@@ -48,11 +49,13 @@ mod store;
 mod streams;
 mod subresource;
 mod table;
+mod unrecognized;
 mod validate;
 mod view;
 mod watch;
 mod websocket;
 mod write;
+mod zero;
 
 use std::convert::Infallible;
 use std::io;
@@ -90,7 +93,16 @@ impl ApiServer {
     /// Starts a server with the namespaces and CRDs every drydock cluster has. Must be called inside a tokio runtime.
     #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
     pub fn start(clock: Clock, seed: Seed) -> Self {
-        Self(Server::start(clock, &seed))
+        let (server, committed) = Server::new(clock, &seed);
+        tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
+        Self(server)
+    }
+
+    /// The same without the garbage collector, as a kube-apiserver is without kube-controller-manager: nothing happens
+    /// but what is asked for.
+    #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
+    pub fn without_controllers(clock: Clock, seed: Seed) -> Self {
+        Self(Server::new(clock, &seed).0)
     }
 
     /// A client in this process.

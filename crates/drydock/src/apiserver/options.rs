@@ -1,6 +1,6 @@
 //! The options of a request: which query parameters may go together, and what the server says when they may not.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::{ApiError, Cause, Result};
 use super::patch::APPLY;
@@ -81,6 +81,29 @@ pub(crate) fn check_write(call: &Call) -> Result<()> {
         causes.push(Cause::unsupported("fieldValidation", &json!(validation), &allowed));
     }
     refuse(kind, &causes)
+}
+
+/// Options of a deletion, where they are in the body.
+pub(crate) fn check_delete(options: &Value) -> Result<()> {
+    let mut causes = Vec::new();
+    let policy = options.get("propagationPolicy").filter(|policy| !policy.is_null());
+    if let Some(policy) = policy {
+        let known = ["Foreground", "Background", "Orphan"];
+        if options.get("orphanDependents").is_some_and(|orphan| !orphan.is_null()) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            causes.push(Cause::invalid("propagationPolicy", policy, why));
+        }
+        if policy.as_str().is_some_and(|policy| !known.contains(&policy)) {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"].map(|word| json!(word));
+            causes.push(Cause::unsupported("propagationPolicy", policy, &allowed));
+        }
+    }
+    let dry_run = options.get("dryRun").filter(|dry_run| dry_run.is_array());
+    if let Some(dry_run) = dry_run.filter(|dry_run| dry_run.as_array().into_iter().flatten().any(|mode| mode != "All"))
+    {
+        causes.push(Cause::unsupported("dryRun", dry_run, &[json!("All")]));
+    }
+    refuse("DeleteOptions", &causes)
 }
 
 fn refuse(kind: &str, causes: &[Cause]) -> Result<()> {

@@ -1,9 +1,13 @@
 //! Patching: the four languages in which a client can say what to change.
 
+use bytes::Bytes;
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
+use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::merge;
+use super::meta;
 use super::registry::Resource;
 use super::request::{Call, media_type, parse_body};
 use super::schema::Schema;
@@ -12,6 +16,9 @@ use super::write::Ownership;
 
 /// The media type of server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+/// The operations of a JSON Patch.
+const KNOWN: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
 
 impl Server {
     /// `patch`, on an object or on a sub-resource that shows the whole object.
@@ -22,29 +29,101 @@ impl Server {
         let mut state = self.store.lock();
         let live = call.live(&state)?;
         let new = patched(call, &call.versioned(&live), call.served.version().schema())?;
+        readable(call, &new)?;
         let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }
+}
+
+/// A resource is patched in the languages it speaks.
+pub(crate) fn check_language(call: &Call) -> Result<()> {
+    let spoken = languages(&call.served.resource);
+    if spoken.contains(&media_type(&call.content_type)) {
+        return Ok(());
+    }
+    Err(if call.served.resource.custom {
+        ApiError::unsupported_media_type(spoken)
+    } else {
+        ApiError::unknown_language()
+    })
+}
+
+/// What a patch leaves must still be of its kind, as far as Go's types go.
+fn readable(call: &Call, new: &Value) -> Result<()> {
+    let schema = call.served.version().schema();
+    let mut copy = new.clone();
+    schema.drop_nulls(&mut copy);
+    if call.served.resource.custom {
+        let (Some(schema), Some(metadata)) = (schema.member("metadata"), copy.get_mut("metadata")) else {
+            return Ok(());
+        };
+        return decode(schema, metadata).map_err(|why| ApiError::unreadable_patch(new, &why));
+    }
+    decode(schema, &mut copy).map_err(|why| ApiError::unreadable_patch(new, &why))
 }
 
 /// What a patch other than server-side apply makes of an object.
 pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Value> {
     let mut object = live.clone();
     match media_type(&call.content_type) {
-        "application/merge-patch+json" => json_patch::merge(&mut object, &parse_body(&call.body)?),
+        "application/merge-patch+json" => {
+            json_patch::merge(&mut object, &patch_body(&call.body, "error decoding patch: ")?);
+        }
         "application/json-patch+json" => {
-            let patch: json_patch::Patch = serde_json::from_slice(&call.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-            // The real server does not say which operation failed either.
-            let refused = |_| ApiError::unprocessable("the server rejected our request due to an error in our request");
-            json_patch::patch(&mut object, &patch).map_err(refused)?;
+            for operation in operations(&call.body)?.0 {
+                let operation = forgiving(&object, operation);
+                json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
+            }
         }
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
-            merge::strategic(schema, &mut object, &parse_body(&call.body)?)?;
+            merge::strategic(schema, &mut object, &patch_body(&call.body, "")?)?;
         }
         _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }
     Ok(object)
+}
+
+/// A patch that is JSON and nothing else. What is wrong with it is said as Go does, after some words of the server.
+fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
+    let refuse = |why: &str| Err(ApiError::bad_request(format!("{words}{why}")));
+    match serde_json::from_slice::<Value>(body) {
+        Err(error) if error.is_eof() => refuse("unexpected end of JSON input"),
+        Ok(Value::Array(_)) => refuse("json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        _ => parse_body(body),
+    }
+}
+
+/// A list of operations. One that nobody knows is refused when its turn comes, and that is not said.
+fn operations(body: &Bytes) -> Result<json_patch::Patch> {
+    let wrong = |why: &str| ApiError::bad_request(format!("error decoding patch: {why}"));
+    match serde_json::from_slice::<Value>(body) {
+        Err(error) if error.is_eof() => Err(wrong("unexpected end of JSON input")),
+        Ok(Value::Object(_)) => {
+            Err(wrong("json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))
+        }
+        Ok(Value::Array(list)) if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op"))) => Err(rejected()),
+        _ => serde_json::from_slice(body).map_err(|error| wrong(&error.to_string())),
+    }
+}
+
+/// The real server's library lets `replace` add a member that is not there.
+fn forgiving(object: &Value, operation: PatchOperation) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(replace) if object.pointer(replace.path.as_str()).is_none() => {
+            let parent = replace.path.as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
+            if object.pointer(parent).is_some_and(Value::is_object) {
+                PatchOperation::Add(AddOperation { path: replace.path, value: replace.value })
+            } else {
+                PatchOperation::Replace(replace)
+            }
+        }
+        other => other,
+    }
+}
+
+/// The real server does not say which operation failed either.
+fn rejected() -> ApiError {
+    ApiError::unprocessable("the server rejected our request due to an error in our request")
 }
 
 /// The languages a resource can be patched in.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Result};
 use super::options::check_list;
 use super::request::Call;
+use super::selector::Selector;
 use super::server::{Answer, Server};
 use super::store::{Key, State};
 
@@ -25,7 +27,7 @@ impl Server {
     /// `get`.
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
-        at_most(call.params.revision()?, &state)?;
+        at_most(call.params.revision().map_err(ApiError::unread)?, &state)?;
         let found = match call.as_of {
             None => call.live(&state)?,
             Some(revision) => {
@@ -39,28 +41,41 @@ impl Server {
 
     /// `list`.
     pub(crate) fn list(&self, call: &Call) -> Result<Answer> {
+        let (page, metadata) = Self::page(&self.store.lock(), call)?;
+        Ok(Answer::List(page, metadata))
+    }
+
+    /// A page of a collection, and the metadata of the list.
+    pub(crate) fn page(state: &State, call: &Call) -> Result<(Vec<Arc<Value>>, Value)> {
+        Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
+        let limit = call.params.number("limit")?.filter(|limit| *limit > 0);
         check_list(&call.params)?;
         let selector = call.selector()?;
-        let state = self.store.lock();
         let asked = call.params.revision()?;
         let token = call.params.get("continue");
+        let wanted = call.params.get("resourceVersionMatch");
+        // "Any version" is answered from a cache, which knows no pages.
+        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty() || !wanted.is_empty());
         let (revision, after) = if !token.is_empty() {
             let token = parse_token(token)?;
+            if asked.is_some_and(|asked| asked > 0) {
+                return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            }
             (token.revision, Some(Key { namespace: token.namespace, name: token.name }))
-        } else if call.params.get("resourceVersionMatch") == "Exact" {
+        } else if wanted == "Exact" || wanted.is_empty() && limit.is_some() && asked.is_some_and(|asked| asked > 0) {
             (asked.unwrap_or_default(), None)
         } else {
-            at_most(asked, &state)?;
+            at_most(asked, state)?;
             (call.as_of.unwrap_or(state.revision()), None)
         };
-        at_most(Some(revision), &state)?;
+        at_most(Some(revision), state)?;
         if revision < state.compacted() {
             return Err(ApiError::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new list \
                  without the continue parameter.",
             ));
         }
-        let limit = call.params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(u64::MAX) as usize;
+        let limit = limit.unwrap_or(u64::MAX) as usize;
         let mut objects = state
             .list_at(&call.served.resource.id, call.namespace.as_deref(), revision)
             .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
@@ -70,16 +85,22 @@ impl Server {
             page.push(object.clone());
             last = Some(key.clone());
         }
+        let page_is_full = page.len() == limit;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         let remaining = objects.count();
-        if let (Some(last), true) = (last, remaining > 0) {
+        // Whether what follows matches a selector shows only when it is read.
+        let more = last.as_ref().is_some_and(|last| {
+            let all = state.list_at(&call.served.resource.id, call.namespace.as_deref(), revision);
+            page_is_full && all.into_iter().any(|(key, _)| key > last)
+        });
+        if let (Some(last), true) = (last, more) {
             metadata["continue"] = token_text(&Token { revision, namespace: last.namespace, name: last.name }).into();
             // With a selector the server does not know how many of the rest would match.
             if selector.is_empty() {
                 metadata["remainingItemCount"] = remaining.into();
             }
         }
-        Ok(Answer::List(page, metadata))
+        Ok((page, metadata))
     }
 }
 
@@ -105,6 +126,15 @@ fn token_text(token: &Token) -> String {
 }
 
 fn parse_token(text: &str) -> Result<Token> {
-    let token = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    token.ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid"))
+    let refuse =
+        |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    // Go does not mind what is left over in the last character.
+    let lenient = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+    let bytes = lenient.decode(text).map_err(|error| refuse(format!("illegal base64 data: {error}")))?;
+    serde_json::from_slice(&bytes).map_err(|_| {
+        // Go takes every byte for a character.
+        let first = char::from(bytes.first().copied().unwrap_or_default());
+        let shown = if first.is_control() { format!("\\u{:04x}", u32::from(first)) } else { first.to_string() };
+        refuse(format!("invalid character '{shown}' looking for beginning of value"))
+    })
 }

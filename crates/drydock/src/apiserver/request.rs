@@ -11,6 +11,7 @@ use super::protobuf;
 use super::registry::Served;
 use super::selector::Selector;
 use super::store::{Id, Key};
+use super::unrecognized;
 
 /// Where a path points.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl Target {
     pub(crate) fn verb(&self, method: &Method, params: &Params) -> Option<&'static str> {
         let collection = self.name.is_empty();
         match *method {
-            Method::GET if params.flag("watch") && self.subresource.is_empty() => Some("watch"),
+            Method::GET if params.flag("watch") && collection => Some("watch"),
             Method::GET => Some(if collection { "list" } else { "get" }),
             Method::POST if collection || !self.subresource.is_empty() => Some("create"),
             Method::PUT if !collection => Some("update"),
@@ -122,7 +123,7 @@ impl Params {
         match self.get(name) {
             "" => Ok(None),
             text => {
-                let wrong = |_| ApiError::bad_request(format!("invalid value {text:?} of query parameter {name}"));
+                let wrong = |_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
                 text.parse().map(Some).map_err(wrong)
             }
         }
@@ -201,14 +202,20 @@ impl Call {
 
     /// The body as an object.
     pub(crate) fn object(&self) -> Result<Value> {
+        let kind = if self.verb.starts_with("delete") { "" } else { &self.served.resource.kind };
         let accepted = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
-        let accepted = accepted.get(..if self.served.resource.custom { 2 } else { 3 }).unwrap_or(&accepted);
         match media_type(&self.content_type) {
-            "" => parse_body(&self.body),
+            "" => unrecognized::read(&self.body, kind),
             protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
                 .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
-            known if accepted.contains(&known) => parse_body(&self.body),
-            _ => Err(ApiError::unsupported_media_type(accepted)),
+            known if accepted.contains(&known) && known != protobuf::MEDIA_TYPE => {
+                let object = unrecognized::read(&self.body, kind)?;
+                if self.served.resource.custom && !kind.is_empty() && self.subresource != "scale" {
+                    unrecognized::check_kind(&object, &self.body, kind)?;
+                }
+                Ok(object)
+            }
+            _ => Err(ApiError::unsupported_media_type(&accepted)),
         }
     }
 }

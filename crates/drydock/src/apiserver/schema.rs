@@ -151,7 +151,10 @@ impl Schema {
 
     /// A type of the generated tables that names no members (`RawExtension`) takes any.
     fn opened(mut self) -> Self {
-        self.preserve_unknown |= self.kind == Kind::Object && self.properties.is_empty() && self.additional.is_none();
+        let opaque = self.kind == Kind::Object && self.properties.is_empty() && self.additional.is_none();
+        self.preserve_unknown |= opaque;
+        // Nobody can own a part of what has no known parts.
+        self.atomic_map |= opaque;
         self
     }
 

@@ -22,6 +22,12 @@ impl Selector {
         Ok(Self { labels: labels::parse(labels)?, fields })
     }
 
+    /// Whether both can be read at all, whatever they name.
+    pub(crate) fn read(labels: &str, fields: &str) -> Result<()> {
+        labels::parse(labels)?;
+        fields.split(',').map(str::trim).filter(|term| !term.is_empty()).try_for_each(|term| split(term).map(drop))
+    }
+
     /// The same with other paths of fields.
     pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
         for (path, _, _) in &mut self.fields {
@@ -60,14 +66,19 @@ fn field(object: &Value, path: &str) -> String {
 /// The fields by which everything can be selected.
 const ALWAYS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
-fn field_term(term: &str, selectable: Option<&[String]>) -> Result<(String, bool, String)> {
-    let (path, equal, value) = if let Some((path, value)) = term.split_once("!=") {
+/// Field, whether it must be equal, value.
+fn split(term: &str) -> Result<(&str, bool, &str)> {
+    Ok(if let Some((path, value)) = term.split_once("!=") {
         (path, false, value)
     } else if let Some((path, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
         (path, true, value)
     } else {
-        return Err(ApiError::bad_request(format!("invalid selector: {term:?}; can't understand {term:?}")));
-    };
+        return Err(ApiError::bad_request(format!("invalid selector: '{term}'; can't understand '{term}'")));
+    })
+}
+
+fn field_term(term: &str, selectable: Option<&[String]>) -> Result<(String, bool, String)> {
+    let (path, equal, value) = split(term)?;
     let path = path.trim();
     if !ALWAYS.contains(&path) && !selectable.is_some_and(|fields| fields.iter().any(|known| known == path)) {
         return Err(ApiError::bad_request(match selectable {

@@ -19,13 +19,14 @@ use super::error::{ApiError, Result};
 use super::inside::AsOf;
 use super::log::{Commit, Hook, Request, RequestLog};
 use super::options::check_write;
+use super::patch::check_language;
 use super::registry::{Registry, Served};
 use super::request::{Call, Params, Target, header_text};
 use super::store::{Change, Id, State, Store};
 use super::streams::{Kubelets, Streamed};
 use super::view::{Form, View};
 use super::write::Ownership;
-use super::{Body, User, crd, discovery, full, garbage};
+use super::{Body, User, crd, discovery, full};
 use crate::{Clock, Seed};
 
 /// The largest body a request may have, as in Kubernetes.
@@ -89,7 +90,8 @@ impl From<Answer> for Reply {
 }
 
 impl Server {
-    pub(crate) fn start(clock: Clock, seed: &Seed) -> Arc<Self> {
+    /// A server, and the changes its garbage collector must follow.
+    pub(crate) fn new(clock: Clock, seed: &Seed) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Change>>) {
         let registry = Registry::builtin().unwrap_or_default();
         let (changes, committed) = mpsc::unbounded_channel();
         let server = Arc::new(Self {
@@ -104,14 +106,13 @@ impl Server {
             changes,
             stop: CancellationToken::new().drop_guard(),
         });
-        tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
         for namespace in NAMESPACES {
             server.install("namespaces", json!({"metadata": {"name": namespace}}));
         }
         for definition in crd::gateway_api() {
             server.install(crd::DEFINITIONS, definition);
         }
-        server
+        (server, committed)
     }
 
     /// Creates an object the cluster starts with.
@@ -224,8 +225,24 @@ impl Server {
             &target.plural,
         );
         let Some(served) = served else {
+            let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+            // Groups of custom resources, and those that nobody has, end where no handler is left.
+            if !registry.all().any(|known| known.group == target.group && !known.custom)
+                && !is_kubernetes(&target.group)
+            {
+                return page_not_found();
+            }
             return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
         };
+        // Custom resources are created wherever one of them could be.
+        let loose = served.resource.custom && *method == Method::POST && target.subresource.is_empty();
+        let mut target = target;
+        if loose {
+            target.name.clear();
+        }
+        if served.resource.custom && *method == Method::PUT && target.name.is_empty() {
+            return failure(&ApiError::bad_request("name must be provided"));
+        }
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
         let form = match Form::negotiate(accept) {
             Ok(form) => form,
@@ -247,7 +264,15 @@ impl Server {
             body,
             as_of,
         };
-        match self.dispatch(&call, &view) {
+        if call.served.resource.custom
+            && call.namespace.is_none()
+            && (!call.name.is_empty() || call.verb == "create")
+            && call.served.resource.namespaced
+        {
+            return page_not_found();
+        }
+        // Whether the answer can have the form that was asked for shows when it is there.
+        match self.dispatch(&call, &view).and_then(|reply| view.suits(call.verb, &call.subresource).map(|()| reply)) {
             Ok(reply) => self.render(reply, &view),
             Err(error) => failure(&error),
         }
@@ -257,10 +282,16 @@ impl Server {
     fn dispatch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Reply> {
         let resource = &call.served.resource;
         if resource.namespaced && call.namespace.is_none() && !call.name.is_empty() {
-            return Err(ApiError::bad_request("an empty namespace may not be set when a resource name is provided"));
+            return Err(ApiError::no_route());
+        }
+        if resource.namespaced && call.namespace.is_none() && call.verb == "create" {
+            return Err(ApiError::method_not_allowed());
         }
         if !resource.namespaced && call.namespace.is_some() {
             return Err(ApiError::no_route());
+        }
+        if call.verb == "patch" {
+            check_language(call)?;
         }
         if matches!(call.verb, "create" | "update" | "patch" | "delete" | "deletecollection") {
             check_write(call)?;
@@ -317,7 +348,7 @@ impl Server {
     }
 
     fn announce(&self, state: &mut State, author: Author<'_>, change: &Arc<Change>) {
-        // The collector is gone only when the runtime is.
+        // Without a collector, or when the runtime ends, nobody listens.
         let _ = self.changes.send(change.clone());
         if let Some(served) = self.stored(&change.id.0) {
             (served.resource.behaviour.committed)(self, state, change);
@@ -382,6 +413,16 @@ fn show(page: Page) -> Response<Body> {
     response
 }
 
+/// Groups that are Kubernetes' own, whether they are offered or not.
+fn is_kubernetes(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io") && group != "gateway.networking.k8s.io"
+}
+
+/// Where no handler is left.
+fn page_not_found() -> Response<Body> {
+    respond(404, "text/plain; charset=utf-8", full(Bytes::from_static(b"404 page not found\n")), &[])
+}
+
 pub(super) fn failure(error: &ApiError) -> Response<Body> {
-    respond(error.code(), "application/json", full(error.to_status().to_string().into()), &[])
+    respond(error.code(), "application/json", full(error.to_status().to_string().into()), error.warnings())
 }

@@ -20,6 +20,9 @@ impl Server {
     pub(crate) fn subresource(&self, call: &Call) -> Result<Reply> {
         let offered = call.served.version().subresources.get(&call.subresource).ok_or_else(|| {
             let resource = &call.served.resource;
+            if resource.custom {
+                return ApiError::not_found(resource, &call.name);
+            }
             let name = format!("{}/{}", resource.plural, call.subresource);
             ApiError::not_offered(&resource.group, &call.served.version().name, &name)
         })?;

@@ -64,13 +64,19 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
     match value {
         Value::Object(members) => {
             for name in &node.required {
-                if !members.contains_key(name) {
+                // Workloads have a rule of their own for it.
+                let own_rule = strictness == Strictness::Builtin && name == "selector";
+                if !members.contains_key(name) && !own_rule {
                     causes.push(Cause::required(join(path, name), ""));
                 }
             }
             for (name, value) in members {
                 // Controllers write status; Go fills its missing fields with zeroes.
                 if strictness == Strictness::Builtin && path.is_empty() && name == "status" {
+                    continue;
+                }
+                // Metadata has rules of its own.
+                if path.is_empty() && name == "metadata" {
                     continue;
                 }
                 if let Some(schema) = node.member(name) {
@@ -82,7 +88,10 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
             for (at, item) in items.iter().enumerate() {
                 validate(schema.item(), item, &format!("{path}[{at}]"), strictness, causes);
             }
-            unique(schema, items, path, causes);
+            // Built-in kinds have rules of their own for what must not be there twice.
+            if strictness == Strictness::Declared {
+                unique(schema, items, path, causes);
+            }
         }
         _ => {}
     }
@@ -181,7 +190,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 }
             }
             ("anyOf", _) if matching(argument, value, path) == 0 => {
-                causes.push(invalid("must validate at least one schema (anyOf)".to_owned()));
+                causes.push(Cause::ambiguous(path, "must validate at least one schema (anyOf)"));
             }
             ("oneOf", _) if matching(argument, value, path) != 1 => {
                 let which = if matching(argument, value, path) == 0 {
@@ -189,10 +198,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 } else {
                     "Found 2 valid alternatives"
                 };
-                causes.push(invalid(format!("must validate one and only one schema (oneOf). {which}")));
+                let why = format!("must validate one and only one schema (oneOf). {which}");
+                causes.push(Cause::ambiguous(path, &why));
             }
             ("not", _) if against(argument, value, path).is_empty() => {
-                causes.push(invalid("must not validate the schema (not)".to_owned()));
+                causes.push(Cause::ambiguous(path, "must not validate the schema (not)"));
             }
             _ => {}
         }
@@ -338,6 +348,16 @@ pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>
     }
 }
 
+/// Finalizers are named by who takes them away.
+pub(crate) fn finalizer_names(object: &Value, causes: &mut Vec<Cause>) {
+    for (at, name) in meta::finalizers(object).into_iter().enumerate() {
+        if !name.contains('/') && !["foregroundDeletion", "kubernetes", "orphan"].contains(&name) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), &Value::from(name), why));
+        }
+    }
+}
+
 /// An object that is being deleted can only lose finalizers.
 pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let held = meta::finalizers(old);
@@ -354,13 +374,23 @@ pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 /// What is wrong with a list of owners.
 pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let told = causes.len();
     for owner in owners.into_iter().flatten() {
-        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
-            if owner.get(field).and_then(Value::as_str) == Some("") {
-                let why = format!("{word} must not be empty");
+        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "")] {
+            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let why = format!("{word} must not be empty").trim_start().to_owned();
                 causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &Value::from(""), &why));
             }
         }
+    }
+    for owner in owners.into_iter().flatten() {
+        if meta::text(owner, "/kind") == "Event" && meta::text(owner, "/apiVersion") == "v1" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid("metadata.ownerReferences", owner, why));
+        }
+    }
+    if causes.len() > told {
+        return;
     }
     let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool).unwrap_or(false);
     let controllers: Vec<_> = owners.into_iter().flatten().filter(is_controller).collect();

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::columns::Column;
 use super::error::{ApiError, Result};
+use super::meta;
 use super::registry::Served;
 use super::table::{printed, table};
 
@@ -15,6 +16,8 @@ use super::table::{printed, table};
 pub(crate) enum Form {
     Full,
     Metadata,
+    /// The metadata of a list; of one object it makes no sense.
+    MetadataList,
     Table,
 }
 
@@ -30,7 +33,8 @@ impl Form {
             match parts.find_map(|part| part.strip_prefix("as=")) {
                 None => return Ok(Self::Full),
                 Some("Table") => return Ok(Self::Table),
-                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::Metadata),
+                Some("PartialObjectMetadata") => return Ok(Self::Metadata),
+                Some("PartialObjectMetadataList") => return Ok(Self::MetadataList),
                 Some(_) => {}
             }
         }
@@ -76,12 +80,42 @@ impl View {
         Ok(Self { include, ..self })
     }
 
+    /// Whether the answer to a verb can have this form.
+    pub(crate) fn suits(&self, verb: &str, subresource: &str) -> Result<()> {
+        let list = match verb {
+            "list" | "deletecollection" => true,
+            "watch" => return Ok(()),
+            _ => false,
+        };
+        let resource = &self.served.resource;
+        let package = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        let kind = match (resource.custom, list) {
+            (true, true) => "*unstructured.UnstructuredList".to_owned(),
+            (true, false) => "*unstructured.Unstructured".to_owned(),
+            (false, false) if subresource == "scale" => "*autoscaling.Scale".to_owned(),
+            (false, true) => format!("*{package}.{}", resource.list_kind),
+            (false, false) => format!("*{package}.{}", resource.kind),
+        };
+        match self.form {
+            Form::Metadata if list => Err(ApiError::not_of_that_form(&format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({kind})"
+            ))),
+            Form::MetadataList if !list && resource.custom => Err(ApiError::unforeseen("content is not a list")),
+            Form::MetadataList if !list => Err(ApiError::not_of_that_form(&format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// One object.
     pub(crate) fn object(&self, object: &Value, now: Timestamp) -> Value {
         match self.form {
             Form::Full => self.versioned(object),
-            Form::Metadata => partial(object),
-            Form::Table => self.table(&[object], &json!({}), now),
+            Form::Metadata | Form::MetadataList => partial(object),
+            Form::Table => {
+                self.table(&[object], &json!({"resourceVersion": meta::field(object, "resourceVersion")}), now)
+            }
         }
     }
 
@@ -89,21 +123,32 @@ impl View {
     pub(crate) fn other(&self, value: Value, columns: &[Column], now: Timestamp) -> Value {
         match self.form {
             Form::Full => value,
-            Form::Metadata => partial(&value),
-            Form::Table => printed(columns, &[&value], &json!({}), now),
+            Form::Metadata | Form::MetadataList => partial(&value),
+            Form::Table => {
+                let metadata = json!({"resourceVersion": meta::field(&value, "resourceVersion")});
+                printed(columns, &[&value], &metadata, now)
+            }
         }
     }
 
     /// A list.
     pub(crate) fn list(&self, items: &[Arc<Value>], metadata: &Value, now: Timestamp) -> Value {
         let resource = &self.served.resource;
+        // Lists of custom resources say so when nothing follows.
+        let mut metadata = metadata.clone();
+        if resource.custom && self.form == Form::Full && metadata.get("continue").is_none() {
+            metadata["continue"] = "".into();
+        }
+        let metadata = &metadata;
         match self.form {
             Form::Full => {
                 let items: Vec<_> = items.iter().map(|item| self.item(item)).collect();
                 json!({"kind": resource.list_kind, "apiVersion": self.api_version, "metadata": metadata, "items": items})
             }
-            Form::Metadata => {
+            Form::Metadata | Form::MetadataList => {
                 let items: Vec<_> = items.iter().map(|item| partial(item)).collect();
+                // Go's empty slice that was never made.
+                let items = if items.is_empty() { Value::Null } else { items.into() };
                 json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
             }
             Form::Table => {
@@ -115,15 +160,22 @@ impl View {
 
     /// A bookmark: the kind and a resource version, nothing else.
     pub(crate) fn bookmark(&self, revision: u64, initial_events_end: bool) -> Value {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_events_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         match self.form {
-            Form::Metadata => {
+            Form::Metadata | Form::MetadataList => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            _ => json!({"kind": self.served.resource.kind, "apiVersion": self.api_version, "metadata": metadata}),
+            Form::Table => {
+                let object = json!({"metadata": metadata});
+                let list = json!({"resourceVersion": revision.to_string()});
+                self.table(&[&object], &list, Timestamp::UNIX_EPOCH)
+            }
+            Form::Full => {
+                json!({"kind": self.served.resource.kind, "apiVersion": self.api_version, "metadata": metadata})
+            }
         }
     }
 

@@ -44,6 +44,8 @@ struct Watch {
     next_bookmark: Timestamp,
     ends: Timestamp,
     over: bool,
+    /// Whether a Table was sent.
+    described: bool,
     /// Says that this watch is open.
     _open: Arc<()>,
 }
@@ -51,9 +53,10 @@ struct Watch {
 impl Server {
     /// `watch`.
     pub(crate) fn watch(self: &Arc<Self>, call: &Call, view: &View) -> Result<Answer> {
+        Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         check_list(&call.params)?;
         let selector = call.selector()?;
-        let asked = call.params.revision()?.filter(|revision| *revision > 0);
+        let asked = call.params.revision().map_err(ApiError::unread)?.filter(|revision| *revision > 0);
         let stream_list = call.params.flag("sendInitialEvents");
         let bookmarks = call.params.flag("allowWatchBookmarks");
         // Asked not to show what is there, a watch without a version begins now.
@@ -99,6 +102,7 @@ impl Server {
             next_bookmark: now + BOOKMARK_EVERY,
             ends: meta::later(now, lasts),
             over,
+            described: false,
             _open: self.watching.clone(),
         };
         Ok(Answer::Watch(watch.into_stream()))
@@ -109,7 +113,14 @@ impl Watch {
     fn into_stream(self) -> BoxStream<'static, Value> {
         stream::unfold(self, |mut watch| async move {
             loop {
-                if let Some(event) = watch.ready.pop_front() {
+                if let Some(mut event) = watch.ready.pop_front() {
+                    // Only the first Table of a watch says what its columns are.
+                    if let Some(columns) = event.pointer_mut("/object/columnDefinitions") {
+                        if watch.described {
+                            *columns = Value::Null;
+                        }
+                        watch.described = true;
+                    }
                     return Some((event, watch));
                 }
                 if watch.over {

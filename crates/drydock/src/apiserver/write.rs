@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::crd::Rules;
 use super::decode::decode;
@@ -14,12 +14,14 @@ use super::error::{ApiError, Cause, Result};
 use super::fields::Fields;
 use super::managed::{Managed, Operation};
 use super::meta;
+use super::patch::APPLY;
 use super::ratchet::forgive;
 use super::registry::api_version;
-use super::request::Call;
+use super::request::{Call, media_type};
 use super::server::{Answer, Reply, Server};
 use super::store::{Key, State};
 use super::validate::{self, Strictness};
+use super::zero::zero;
 
 /// How often a generated name is tried again when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -55,18 +57,31 @@ impl Server {
 
     /// `update`: replaces an object.
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
-        let object = call.object()?;
+        let mut object = call.object()?;
+        let warnings = shape(call, &mut object)?;
+        match self.update_shaped(call, object) {
+            Ok(answer) => Ok(Reply { answer, warnings }),
+            Err(error) => Err(error.after(&warnings)),
+        }
+    }
+
+    fn update_shaped(&self, call: &Call, object: Value) -> Result<Answer> {
+        check_place(call, &object)?;
         let mut state = self.store.lock();
-        let live = match call.live(&state) {
-            Ok(live) => live,
-            Err(_) if call.served.resource.behaviour.create_on_update && meta::uid(&object).is_empty() => {
-                let written = self.insert(&mut state, call, object, Ownership::Written)?;
-                return Ok(Reply { answer: Answer::Object(201, written.object), warnings: written.warnings });
+        match call.live(&state) {
+            Ok(live) => {
+                Ok(Answer::Object(200, self.replace_shaped(&mut state, call, &live, object, Ownership::Written)?))
             }
-            Err(error) => return Err(error),
-        };
-        let written = self.replace(&mut state, call, &live, object, Ownership::Written)?;
-        Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
+            Err(_) if call.served.resource.behaviour.create_on_update && !meta::uid(&object).is_empty() => {
+                let why =
+                    format!("Precondition failed: UID in precondition: {}, UID in object meta: ", meta::uid(&object));
+                Err(ApiError::conflict(&call.served.resource, &call.name, &why))
+            }
+            Err(_) if call.served.resource.behaviour.create_on_update => {
+                Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Stores a new object.
@@ -77,9 +92,25 @@ impl Server {
         mut object: Value,
         ownership: Ownership,
     ) -> Result<Written> {
+        let mut warnings = shape(call, &mut object)?;
+        match self.insert_shaped(state, call, object, ownership) {
+            Ok(object) => {
+                warnings.extend((call.served.resource.behaviour.warn)(&object));
+                Ok(Written { object, warnings })
+            }
+            Err(error) => Err(error.after(&warnings)),
+        }
+    }
+
+    fn insert_shaped(
+        &self,
+        state: &mut State,
+        call: &Call,
+        mut object: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
-        let warnings = shape(call, &mut object)?;
         if !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -90,7 +121,7 @@ impl Server {
         };
         let now = meta::seconds(self.clock.now());
         let metadata = meta::metadata(&mut object);
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields"] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
             metadata.shift_remove(field);
         }
         metadata.insert("name".into(), key.name.clone().into());
@@ -104,23 +135,25 @@ impl Server {
             meta::members(&mut object).shift_remove("status");
         }
         call.served.stored_schema().fill(&mut object);
+        (behaviour.complete)(&mut object);
+        // What the server itself adds from here on belongs to nobody.
+        let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        check(call, &object, None)?;
+        check(call, &object, None, Vec::new())?;
         let mut causes = Vec::new();
         (behaviour.check_new)(&object, state, &mut causes);
         if !causes.is_empty() {
             return Err(ApiError::invalid(resource, &key.name, &causes));
         }
-        if state.get(&resource.id, &key).is_some() {
-            return Err(ApiError::already_exists(resource, &key.name));
+        if let Some(found) = state.get(&resource.id, &key) {
+            return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)));
         }
-        self.own(call, &json!({}), &mut object, Managed::default(), ownership);
+        managed.write_to(&mut object);
         stamp_version(call, &mut object);
         if call.dry_run() {
-            return Ok(Written { object: Arc::new(object), warnings });
+            return Ok(Arc::new(object));
         }
-        let object = self.put(state, call.author(), (resource.id.clone(), key), object);
-        Ok(Written { object, warnings })
+        Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
     }
 
     /// Replaces the live state of an object by a new one, as far as the client may.
@@ -132,47 +165,75 @@ impl Server {
         mut new: Value,
         ownership: Ownership,
     ) -> Result<Written> {
-        let resource = &call.served.resource;
         let warnings = shape(call, &mut new)?;
+        match self.replace_shaped(state, call, live, new, ownership) {
+            Ok(object) => Ok(Written { object, warnings }),
+            Err(error) => Err(error.after(&warnings)),
+        }
+    }
+
+    fn replace_shaped(
+        &self,
+        state: &mut State,
+        call: &Call,
+        live: &Arc<Value>,
+        mut new: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Value>> {
+        let resource = &call.served.resource;
         check_identity(call, live, &new)?;
+        let mut causes = Vec::new();
+        let uid = new.pointer("/metadata/uid").filter(|uid| **uid != meta::uid(live)).cloned();
+        if let Some(uid) = uid.filter(|uid| call.verb == "patch" && *uid != "") {
+            // All kinds but Events look twice.
+            let times = if resource.behaviour.owns_nothing { 1 } else { 2 };
+            causes.extend(vec![Cause::invalid("metadata.uid", &uid, "field is immutable"); times]);
+        }
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
+        (resource.behaviour.complete)(&mut new);
+        // Whoever takes all fields from their owners owns what is there.
+        let managed = if managed.is_empty() && !Managed::of(live).is_empty() && resource.custom {
+            self.own(call, &zero(call.served.stored_schema()), &new, managed, ownership)
+        } else {
+            self.own(call, live, &new, managed, ownership)
+        };
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
-        check(call, &new, Some(live))?;
-        self.own(call, live, &mut new, managed, ownership);
+        check(call, &new, Some(live), causes)?;
+        managed.write_to(&mut new);
         stamp_version(call, &mut new);
         if new == **live {
-            return Ok(Written { object: live.clone(), warnings });
+            return Ok(live.clone());
         }
         if call.dry_run() {
-            return Ok(Written { object: Arc::new(new), warnings });
+            return Ok(Arc::new(new));
         }
         let id = (resource.id.clone(), Key { namespace: meta::namespace(live).into(), name: meta::name(live).into() });
         // The last finalizer of an object that is being deleted was taken away: watches see it go, not change.
         if is_finished(&new) {
             self.remove(state, call.author(), id);
-            return Ok(Written { object: Arc::new(new), warnings });
+            return Ok(Arc::new(new));
         }
-        Ok(Written { object: self.put(state, call.author(), id, new), warnings })
+        Ok(self.put(state, call.author(), id, new))
     }
 
     /// Records who owns what after a write.
-    fn own(&self, call: &Call, old: &Value, new: &mut Value, mut managed: Managed, ownership: Ownership) {
+    fn own(&self, call: &Call, old: &Value, new: &Value, mut managed: Managed, ownership: Ownership) -> Managed {
         match ownership {
-            Ownership::Applied(applied) => managed = applied,
+            Ownership::Applied(applied) => applied,
             Ownership::Written => {
                 let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 let time = meta::seconds(self.clock.now());
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
+                managed
             }
         }
-        managed.write_to(new);
     }
 
     /// The namespace must exist, and not be on its way out.
@@ -248,12 +309,32 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     let resource = &call.served.resource;
     let expected = call.served.api_version();
     let sent = meta::text(object, "/apiVersion");
+    if !resource.custom && !sent.is_empty() && sent != expected && !is_known_version(&resource.group, sent) {
+        let kind = &resource.kind;
+        let sent_kind = if meta::text(object, "/kind").is_empty() { kind } else { meta::text(object, "/kind") };
+        return Err(ApiError::bad_request(format!(
+            "{sent_kind} in version {sent:?} cannot be handled as a {kind}: no kind {sent_kind:?} is registered for version \
+             {sent:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        )));
+    }
     if !sent.is_empty() && sent != expected {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({sent}) does not match the expected API version ({expected})"
         )));
     }
     let kind = meta::text(object, "/kind");
+    if !kind.is_empty() && kind != resource.kind && !resource.custom {
+        let expected_kind = &resource.kind;
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {expected_kind}: no kind {kind:?} is registered for version \
+             {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            call.served.version().name
+        )));
+    }
+    if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
+        let cause = Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind));
+        return Err(ApiError::wrong_kind(resource, kind, meta::name(object), &cause));
+    }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
             "the kind in the data ({kind}) does not match the expected kind ({})",
@@ -278,6 +359,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     }
     let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
     match call.params.get("fieldValidation") {
+        "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
+            Err(ApiError::unreadable_patch(object, &format!("strict decoding error: {}", unknown.join(", "))))
+        }
         "Strict" if !unknown.is_empty() => {
             Err(unreadable(call, &format!("strict decoding error: {}", unknown.join(", "))))
         }
@@ -285,9 +369,15 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         _ => Ok(unknown),
     }
     .map(|mut warnings| {
+        warnings.extend(meta::distinct_owners(object));
         warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
         warnings
     })
+}
+
+/// Whether a version is one of the group's: the real server would try to convert it.
+fn is_known_version(group: &str, version: &str) -> bool {
+    version.rsplit_once('/').map_or("", |(group, _)| group) == group && version.contains("v1")
 }
 
 /// What was sent is not of the kind it should be.
@@ -297,15 +387,19 @@ fn unreadable(call: &Call, why: &str) -> ApiError {
 }
 
 /// All rules an object must obey.
-fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
+fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause>) -> Result<()> {
     let resource = &call.served.resource;
     let version = call.served.version();
-    let mut causes = Vec::new();
+    let told = causes.len();
     if old.is_none() {
         causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
     }
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
     validate::annotations(object, &mut causes);
+    // Only the oldest kinds insist on it.
+    if resource.group.is_empty() && !resource.behaviour.owns_nothing {
+        validate::finalizer_names(object, &mut causes);
+    }
     validate::owners(object, &mut causes);
     if let Some(old) = old.filter(|old| meta::deleting(old)) {
         validate::finalizers(old, object, &mut causes);
@@ -323,7 +417,7 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     causes.extend(shape);
     // Rules over values make no sense on an object of the wrong shape.
     let blocked = causes.iter().any(Cause::blocks_rules);
-    if causes.is_empty() {
+    if causes.len() == told {
         (resource.behaviour.check)(object, &mut causes);
         if let Some(old) = old {
             (resource.behaviour.check_update)(old, object, &mut causes);
@@ -342,7 +436,32 @@ fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
         }
         None => {}
     }
+    if call.subresource == "status" && resource.custom {
+        // Only the status is looked at, and that is where the names begin.
+        for cause in &mut causes {
+            let short = cause.field.strip_prefix("status.").unwrap_or_default();
+            cause.message = cause.message.replace(&format!("{} in body", cause.field), &format!("{short} in body"));
+        }
+    }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+}
+
+/// An update must mean the object at its address.
+pub(crate) fn check_place(call: &Call, object: &Value) -> Result<()> {
+    let sent = meta::namespace(object);
+    if !sent.is_empty() && call.namespace.as_deref().is_some_and(|namespace| namespace != sent) {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    match meta::name(object) {
+        "" => Err(ApiError::nameless(&call.name)),
+        name if name != call.name => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// An update must mean the object that is there.
@@ -350,6 +469,9 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
     let resource = &call.served.resource;
     let name = meta::name(live);
     let sent = meta::name(new);
+    if sent.is_empty() {
+        return Err(ApiError::nameless(name));
+    }
     if sent != name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({sent}) does not match the name on the URL ({name})"
@@ -361,7 +483,8 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         ));
     }
     let (uid, live_uid) = (meta::uid(new), meta::uid(live));
-    if !uid.is_empty() && uid != live_uid {
+    // Of a patch only the result counts, and a uid that has changed is a bad one.
+    if !uid.is_empty() && uid != live_uid && call.verb != "patch" {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
         return Err(ApiError::conflict(resource, name, &why));
     }
@@ -369,6 +492,9 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         "0" => "",
         version => version,
     };
+    if version.parse::<u64>().is_err() && !version.is_empty() {
+        return Err(ApiError::unforeseen(&format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
+    }
     if version.is_empty() && !resource.behaviour.blind_update {
         return Err(ApiError::unseen(resource, name));
     }
@@ -380,11 +506,21 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
 
 /// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
 fn restore(call: &Call, live: &Value, new: &mut Value) {
-    if call.subresource == "status" {
+    if call.subresource == "status" && call.served.resource.custom {
         let status = new.get("status").cloned();
         *new = live.clone();
         meta::set(meta::members(new), "status", status);
         return;
+    }
+    if call.subresource == "status" {
+        // Built-in kinds let the metadata of a status pass, but for the labels of Deployments.
+        let (status, metadata) = (new.get("status").cloned(), new.get("metadata").cloned());
+        *new = live.clone();
+        meta::set(meta::members(new), "status", status);
+        meta::set(meta::members(new), "metadata", metadata);
+        if &*call.served.resource.id == "deployments.apps" {
+            meta::set(meta::metadata(new), "labels", live.pointer("/metadata/labels").cloned());
+        }
     }
     let metadata = meta::metadata(new);
     for field in [
@@ -400,7 +536,7 @@ fn restore(call: &Call, live: &Value, new: &mut Value) {
         meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
     }
     metadata.shift_remove("selfLink");
-    if call.served.has("status") {
+    if call.served.has("status") && call.subresource != "status" {
         meta::set(meta::members(new), "status", live.get("status").cloned());
     }
 }

@@ -26,4 +26,6 @@ mod routes;
 mod splits;
 mod users;
 
+pub use control_plane::{ApiServer, Etcd};
+pub use haven::in_haven;
 pub use parts::part;

@@ -91,8 +91,10 @@ async fn raw_canary(ship: &Ship, name: &str) -> Option<Value> {
 async fn our_crds_refuse_what_the_museum_says_they_refuse() {
     let ship = Ship::launch().await;
     for exhibit in museum() {
+        // Other clients have a misspelt or misplaced field dropped; server-side apply, which is used here, refuses it.
+        let undeclared = exhibit.file.starts_with("misspelt") || exhibit.file.starts_with("field-at");
         let refused = ship.cluster.apply(&exhibit.yaml).await.is_err();
-        assert_eq!(refused, exhibit.refused, "{}", exhibit.file);
+        assert_eq!(refused, exhibit.refused || undeclared, "{}", exhibit.file);
     }
 }
 

@@ -40,7 +40,7 @@ async fn preconditions_protect_against_deleting_another_object() {
         let params = DeleteParams::default().preconditions(Preconditions { uid, resource_version: version });
         let status = refused(api.delete("a", &params).await);
         assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
-        assert!(status.message.contains("Precondition failed"), "{}", status.message);
+        assert!(status.message.contains("in the precondition"), "{}", status.message);
     }
     let right = Preconditions { uid: made.uid(), resource_version: made.resource_version() };
     let answer = api.delete("a", &DeleteParams::default().preconditions(right)).await.unwrap();
@@ -91,7 +91,8 @@ async fn a_running_pod_gets_its_time() {
     let mut waiting = pod;
     waiting["spec"]["nodeName"] = Value::Null;
     api.create(&PostParams::default(), &serde_json::from_value(waiting).unwrap()).await.unwrap();
-    assert!(api.delete("a", &DeleteParams::default()).await.unwrap().is_right(), "nobody runs it");
+    assert!(api.delete("a", &DeleteParams::default()).await.unwrap().is_left(), "the answer is the pod");
+    assert!(api.get_opt("a").await.unwrap().is_none(), "nobody runs it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -155,6 +155,8 @@ async fn what_is_left_out_is_said_so_and_what_never_was_is_just_missing() {
     let status = refused(send_json(&client, "POST", token, &json!({})).await);
     assert_eq!(status.message, "drydock does not offer serviceaccounts/token (v1)");
     let status = refused(send_json(&client, "POST", "/apis/example.com/v1/ships", &json!({})).await);
+    assert_eq!(status.message, "404 page not found");
+    let status = refused(send_json(&client, "POST", "/api/v1/ships", &json!({})).await);
     assert_eq!(status.message, "the server could not find the requested resource");
 }
 

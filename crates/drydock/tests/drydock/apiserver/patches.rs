@@ -123,8 +123,7 @@ async fn a_plain_write_takes_fields_without_asking() {
     let status = refused(api.patch("podinfo", &params, &applied(&json!({"replicas": 1}))).await);
     assert_eq!(
         status.message,
-        "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1 at \
-         2026-01-01T00:00:00Z: .spec.replicas"
+        "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1: .spec.replicas"
     );
     let kept = api.patch("podinfo", &params, &applied(&json!({}))).await.unwrap();
     assert_eq!(kept.spec.unwrap().replicas, Some(4), "an apply without replicas leaves them to the scaler");
@@ -177,4 +176,19 @@ async fn status_is_applied_on_its_own_endpoint() {
     let entry = changed.metadata.managed_fields.unwrap().pop().unwrap();
     assert_eq!((entry.operation.as_deref(), entry.subresource.as_deref()), (Some("Apply"), Some("status")));
     assert_eq!(entry.fields_v1.unwrap().0, json!({"f:status": {"f:replicas": {}}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_adds_a_member_that_is_not_there_but_never_an_item() {
+    let client = server().client("test");
+    let path = "/api/v1/namespaces/default/configmaps";
+    super::send_json(&client, "POST", path, &json!({"metadata": {"name": "a"}})).await.unwrap();
+    let patch = |body: serde_json::Value| {
+        let request = http::Request::patch(format!("{path}/a")).header("content-type", "application/json-patch+json");
+        client.request::<serde_json::Value>(request.body(body.to_string().into_bytes()).unwrap())
+    };
+    let made = patch(json!([{"op": "replace", "path": "/data", "value": {"x": "1"}}])).await.unwrap();
+    assert_eq!(made["data"]["x"], "1");
+    let status = refused(patch(json!([{"op": "replace", "path": "/metadata/finalizers/0", "value": "x/y"}])).await);
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
 }

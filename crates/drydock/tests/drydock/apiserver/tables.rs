@@ -129,7 +129,7 @@ async fn every_kind_has_the_columns_of_a_real_server() {
         ),
         (
             "/apis/apps/v1/namespaces/default/controllerrevisions".to_owned(),
-            json!({"revision": 4}),
+            json!({"revision": 4, "data": {}}),
             0,
             "Name Controller Revision Age|a <none> 4 0s",
         ),

@@ -1,0 +1,53 @@
+//! Differences that stay, each a feature of Kubernetes that drydock does not offer. The list is short and so is each entry's
+//! reach; `docs/drydock.md` holds the sentences.
+
+use serde_json::Value;
+
+use super::compare::Difference;
+
+/// A difference that is meant.
+pub struct Explained {
+    /// The sentence in `docs/drydock.md`.
+    pub sentence: &'static str,
+    pub covers: fn(&Difference) -> bool,
+}
+
+/// All of them.
+pub static EXPLAINED: &[Explained] = &[
+    Explained {
+        sentence: "Answers are JSON: a client that accepts none of JSON, YAML and protobuf is told of JSON only.",
+        covers: |difference| {
+            difference.step.header("accept") == "application/xml"
+                && both(difference, 406)
+                && ["/body/message", "/body/details"].contains(&difference.field.as_str())
+        },
+    },
+    Explained {
+        sentence: "There is no etcd: the refusal of an update with another uid does not name a key of it.",
+        covers: |difference| {
+            let said = difference.real.as_ref().and_then(Value::as_str).unwrap_or_default();
+            difference.step.method == "PUT"
+                && both(difference, 409)
+                && difference.field == "/body/message"
+                && said.contains("StorageError: invalid object, Code: 4, Key: ")
+        },
+    },
+];
+
+fn both(difference: &Difference, code: u16) -> bool {
+    difference.answers.0["code"] == code && difference.answers.1["code"] == code
+}
+
+/// Which entry explains a difference.
+pub fn explanation(difference: &Difference) -> Option<usize> {
+    EXPLAINED.iter().position(|entry| (entry.covers)(difference))
+}
+
+#[test]
+fn every_explained_difference_is_in_the_documentation() {
+    let text = include_str!("../../../../../docs/drydock.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(EXPLAINED.len() <= 25);
+    for entry in EXPLAINED {
+        assert!(text.contains(entry.sentence), "docs/drydock.md lacks: {}", entry.sentence);
+    }
+}

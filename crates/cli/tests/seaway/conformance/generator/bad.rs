@@ -1,0 +1,52 @@
+//! Requests that make no sense.
+
+use serde_json::json;
+
+use super::{Author, Body};
+
+const JSON: &str = "application/json";
+
+pub(super) fn request(author: &mut Author) {
+    let thing = author.thing();
+    let kind = thing.kind;
+    let (collection, place) = (kind.path(), format!("{}/{}", kind.path(), thing.name));
+    let object = kind.object("bad");
+    let text = |value: &serde_json::Value| Body::Text(value.to_string());
+    let none = || Body::Text(String::new());
+    match author.below(26) {
+        0 => author.write("POST", collection, JSON, Body::Text("{".into())),
+        1 => author.write("POST", collection, JSON, Body::Text("[]".into())),
+        2 => author.write("POST", collection, JSON, none()),
+        3 => author.write("POST", collection, "text/plain", text(&object)),
+        4 => author.write("POST", collection, "", text(&object)),
+        5 => {
+            let mut object = object;
+            object["kind"] = "Sandwich".into();
+            author.write("POST", collection, JSON, text(&object))
+        }
+        6 => {
+            let mut object = object;
+            object["apiVersion"] = "v9".into();
+            author.write("POST", collection, JSON, text(&object))
+        }
+        7 => author.write("POST", place, JSON, text(&object)),
+        8 => author.write("PUT", collection, JSON, text(&object)),
+        9 => author.write("PATCH", place, JSON, text(&json!({}))),
+        10 => author.write("PATCH", place, "application/json-patch+json", text(&json!({"op": "add"}))),
+        11 => author.write("PATCH", place, "application/merge-patch+json", Body::Text("[]".into())),
+        12 => author.write("PATCH", place, "application/merge-patch+json", Body::Text("{".into())),
+        13 => author.write("PATCH", place, "application/apply-patch+yaml", Body::Text("{".into())),
+        14 => author.read(format!("{place}/nonsense")),
+        15 => author.read("/api/v1/namespaces/<<ns>>/sandwiches".into()),
+        16 => author.read("/apis/flagger.app/v1beta1/namespaces/<<ns>>/sandwiches".into()),
+        17 => author.read("/apis/flagger.app/v9/namespaces/<<ns>>/canaries".into()),
+        18 => author.read(collection.replace("<<ns>>", "no-such-namespace")),
+        19 => author.write("POST", collection.replace("<<ns>>", "no-such-namespace"), JSON, text(&object)),
+        20 => author.read(format!("{}/{}", kind.everywhere(), thing.name)),
+        21 => author.write("POST", kind.everywhere(), JSON, text(&object)),
+        22 => author.send("GET", place, vec![("accept", "application/xml".into())], none()),
+        23 => author.write("PATCH", place, "application/strategic-merge-patch+json", Body::Text("{".into())),
+        24 => author.write("PATCH", place + "?force=true", "application/merge-patch+json", text(&json!({}))),
+        _ => author.read(format!("{collection}?limit=abc")),
+    };
+}

@@ -1,0 +1,414 @@
+//! The kinds that are asked for, each with objects that are right, changes that are right and changes that are not.
+
+use serde_json::{Value, json};
+
+#[expect(clippy::struct_field_names, reason = "Kubernetes' own word")]
+pub struct Kind {
+    /// `apiVersion` of its objects.
+    pub version: &'static str,
+    pub plural: &'static str,
+    pub kind: &'static str,
+    /// How often it is chosen.
+    pub weight: u64,
+    /// What an object has beside its metadata.
+    pub sample: &'static str,
+    /// Merge patches that a server accepts.
+    pub changes: &'static [&'static str],
+    /// Merge patches that a server refuses, prunes, or answers with a warning.
+    pub faults: &'static [&'static str],
+    /// A field that the operator could `test`, and another value for it.
+    pub field: (&'static str, &'static str, &'static str),
+    /// Merge patches of the status; none where there is no such sub-resource.
+    pub status: &'static [&'static str],
+    pub scale: bool,
+    /// Fields for field selectors, good and bad.
+    pub selectable: &'static [&'static str],
+}
+
+impl Kind {
+    pub fn path(&self) -> String {
+        let root = if self.version.contains('/') { "apis" } else { "api" };
+        format!("/{root}/{}/namespaces/<<ns>>/{}", self.version, self.plural)
+    }
+
+    /// The same in all namespaces.
+    pub fn everywhere(&self) -> String {
+        self.path().replace("/namespaces/<<ns>>", "")
+    }
+
+    pub fn is_custom(&self) -> bool {
+        self.version.contains("flagger") || self.version.contains("gateway")
+    }
+
+    /// An object that is right.
+    pub fn object(&self, name: &str) -> Value {
+        let mut object = json!({"apiVersion": self.version, "kind": self.kind, "metadata": {"name": name}});
+        json_patch::merge(&mut object, &self.sample());
+        object
+    }
+
+    fn sample(&self) -> Value {
+        serde_json::from_str(self.sample).unwrap_or_else(|error| panic!("{}: {error}", self.kind))
+    }
+}
+
+pub static KINDS: &[Kind] = &[
+    Kind {
+        version: "v1",
+        plural: "configmaps",
+        kind: "ConfigMap",
+        weight: 10,
+        sample: r#"{"data":{"color":"blue","size":"1"}}"#,
+        changes: &[
+            r#"{"data":{"color":"red"}}"#,
+            r#"{"data":{"size":null}}"#,
+            r#"{"data":null}"#,
+            r#"{"binaryData":{"raw":"AAEC"}}"#,
+            r#"{"immutable":true}"#,
+        ],
+        faults: &[
+            r#"{"data":{"bad key":"x"}}"#,
+            r#"{"data":{"n":1}}"#,
+            r#"{"spec":{"x":1},"data":{"ok":"y"}}"#,
+            r#"{"data":"text"}"#,
+            r#"{"binaryData":{"raw":"%%"}}"#,
+            r#"{"binaryData":{"color":"AAEC"}}"#,
+        ],
+        field: ("/data/color", "\"blue\"", "\"green\""),
+        status: &[],
+        scale: false,
+        selectable: &["metadata.name=a", "metadata.name!=a", "data.color=blue"],
+    },
+    Kind {
+        version: "v1",
+        plural: "secrets",
+        kind: "Secret",
+        weight: 5,
+        sample: r#"{"type":"Opaque","data":{"key":"dmFsdWU="}}"#,
+        changes: &[
+            r#"{"stringData":{"plain":"text"}}"#,
+            r#"{"data":{"key":"b3RoZXI="}}"#,
+            r#"{"immutable":true}"#,
+            r#"{"data":{"key":null}}"#,
+        ],
+        faults: &[
+            r#"{"type":"other"}"#,
+            r#"{"data":{"key":"no base64"}}"#,
+            r#"{"data":{"bad key":"dmFsdWU="}}"#,
+            r#"{"extra":true}"#,
+        ],
+        field: ("/data/key", "\"dmFsdWU=\"", "\"b3RoZXI=\""),
+        status: &[],
+        scale: false,
+        selectable: &["type=Opaque", "type!=Opaque", "metadata.namespace=other", "data.key=x"],
+    },
+    Kind {
+        version: "v1",
+        plural: "services",
+        kind: "Service",
+        weight: 8,
+        sample: r#"{"spec":{"selector":{"app":"podinfo"},"ports":[{"name":"http","port":80,"targetPort":9898}]}}"#,
+        changes: &[
+            r#"{"spec":{"selector":{"app":"podinfo-primary"}}}"#,
+            r#"{"spec":{"ports":[{"name":"http","port":81},{"name":"grpc","port":9999,"protocol":"TCP","appProtocol":"http"}]}}"#,
+            r#"{"spec":{"sessionAffinity":"ClientIP"}}"#,
+            r#"{"spec":{"publishNotReadyAddresses":true}}"#,
+            r#"{"metadata":{"labels":{"app":"y"}}}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"ports":[]}}"#,
+            r#"{"spec":{"ports":[{"port":0}]}}"#,
+            r#"{"spec":{"ports":[{"name":"a","port":80},{"name":"a","port":81}]}}"#,
+            r#"{"spec":{"ports":[{"port":80},{"port":81}]}}"#,
+            r#"{"spec":{"ports":[{"name":"UPPER","port":80}]}}"#,
+            r#"{"spec":{"type":"Nope"}}"#,
+            r#"{"spec":{"clusterIP":"1.2.3"}}"#,
+            r#"{"spec":{"sessionAffinity":"Never"}}"#,
+            r#"{"spec":{"ports":[{"port":"80"}]}}"#,
+            r#"{"spec":{"selector":{"app":"bad value!"}}}"#,
+            r#"{"spec":{"ports":[{"name":"http","port":80,"protocol":"ICMP"}]}}"#,
+            r#"{"spec":{"ports":[{"name":"http","port":80,"targetPort":70000}]}}"#,
+        ],
+        field: ("/spec/selector/app", "\"podinfo\"", "\"podinfo-canary\""),
+        status: &[r#"{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}"#, r#"{"status":{"conditions":[]}}"#],
+        scale: false,
+        selectable: &["spec.type=ClusterIP", "spec.clusterIP=None", "spec.ports=1"],
+    },
+    Kind {
+        version: "apps/v1",
+        plural: "deployments",
+        kind: "Deployment",
+        weight: 12,
+        sample: r#"{"spec":{"selector":{"matchLabels":{"app":"podinfo"}},"template":{"metadata":{"labels":{"app":"podinfo"}},"spec":{"containers":[{"name":"podinfod","image":"podinfo:6.0.0","ports":[{"name":"http","containerPort":9898}],"env":[{"name":"A","value":"1"}],"resources":{"requests":{"cpu":"100m"},"limits":{"memory":"64Mi"}}}]}}}}"#,
+        changes: &[
+            r#"{"spec":{"replicas":3}}"#,
+            r#"{"spec":{"paused":true,"minReadySeconds":5}}"#,
+            r#"{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":"podinfod","image":"podinfo:6.0.1"},{"name":"side","image":"car:latest","imagePullPolicy":"Always"}]}}}}"#,
+            r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#,
+            r#"{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":1,"maxSurge":"50%"}}}}"#,
+            r#"{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":5,"volumes":[{"name":"v","emptyDir":{}}]}}}}"#,
+            r#"{"spec":{"progressDeadlineSeconds":60,"revisionHistoryLimit":2}}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"replicas":-1}}"#,
+            r#"{"spec":{"replicas":"three"}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"app":"other"}}}}"#,
+            r#"{"spec":{"template":{"metadata":{"labels":{"app":"other"}}}}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[]}}}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":"UPPER","image":"x"}]}}}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":"podinfod"}]}}}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":"a","image":"x"},{"name":"a","image":"y"}]}}}}"#,
+            r#"{"spec":{"template":{"spec":{"restartPolicy":"Never"}}}}"#,
+            r#"{"spec":{"strategy":{"type":"Sideways"}}}"#,
+            r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":{"maxSurge":1}}}}"#,
+            r#"{"spec":{"replica":2}}"#,
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":"podinfod","image":"x","imag":"y"}]}}}}"#,
+            r#"{"spec":{"minReadySeconds":700}}"#,
+            r#"{"spec":{"selector":null}}"#,
+            r#"{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":0,"maxSurge":0}}}}"#,
+        ],
+        field: ("/spec/template/spec/containers/0/image", "\"podinfo:6.0.0\"", "\"podinfo:6.0.2\""),
+        status: &[
+            r#"{"status":{"replicas":2,"readyReplicas":1,"observedGeneration":1}}"#,
+            r#"{"status":{"conditions":[{"type":"Available","status":"True","reason":"Fine","message":"m"}]}}"#,
+            r#"{"status":{"replicas":-1}}"#,
+            r#"{"status":{"replicas":1,"readyReplicas":5}}"#,
+        ],
+        scale: true,
+        selectable: &["metadata.name=a", "metadata.namespace=<<ns>>", "spec.replicas=1", "status.phase=x"],
+    },
+    Kind {
+        version: "apps/v1",
+        plural: "replicasets",
+        kind: "ReplicaSet",
+        weight: 2,
+        sample: r#"{"spec":{"replicas":1,"selector":{"matchLabels":{"app":"podinfo"}},"template":{"metadata":{"labels":{"app":"podinfo"}},"spec":{"containers":[{"name":"podinfod","image":"podinfo:6.0.0"}]}}}}"#,
+        changes: &[r#"{"spec":{"replicas":0}}"#, r#"{"spec":{"minReadySeconds":3}}"#],
+        faults: &[
+            r#"{"spec":{"replicas":-1}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"app":"other"}}}}"#,
+            r#"{"spec":{"template":{"metadata":{"labels":{"app":"other"}}}}}"#,
+        ],
+        field: ("/spec/replicas", "1", "2"),
+        status: &[r#"{"status":{"replicas":1,"fullyLabeledReplicas":1}}"#],
+        scale: true,
+        selectable: &["status.replicas=0", "spec.replicas=0"],
+    },
+    Kind {
+        version: "apps/v1",
+        plural: "controllerrevisions",
+        kind: "ControllerRevision",
+        weight: 5,
+        sample: r#"{"revision":1,"data":{"spec":{"template":{"x":[1,2]}}}}"#,
+        changes: &[r#"{"revision":2}"#, r#"{"metadata":{"annotations":{"seaway":"1"}}}"#],
+        faults: &[
+            r#"{"data":{"spec":{"template":{"x":[1,2,3]}}}}"#,
+            r#"{"revision":-1}"#,
+            r#"{"revision":"one"}"#,
+            r#"{"data":null}"#,
+        ],
+        field: ("/revision", "1", "4"),
+        status: &[],
+        scale: false,
+        selectable: &["metadata.name=b", "revision=1"],
+    },
+    Kind {
+        version: "autoscaling/v2",
+        plural: "horizontalpodautoscalers",
+        kind: "HorizontalPodAutoscaler",
+        weight: 6,
+        sample: r#"{"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"podinfo"},"minReplicas":2,"maxReplicas":4,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":99}}}]}}"#,
+        changes: &[
+            r#"{"spec":{"maxReplicas":6}}"#,
+            r#"{"spec":{"minReplicas":null}}"#,
+            r#"{"spec":{"metrics":null}}"#,
+            r#"{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":60}}}}"#,
+            r#"{"spec":{"scaleTargetRef":{"name":"podinfo-primary"}}}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"maxReplicas":0}}"#,
+            r#"{"spec":{"maxReplicas":1}}"#,
+            r#"{"spec":{"minReplicas":0}}"#,
+            r#"{"spec":{"scaleTargetRef":{"name":""}}}"#,
+            r#"{"spec":{"scaleTargetRef":null}}"#,
+            r#"{"spec":{"metrics":[{"type":"Nope"}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource"}]}}"#,
+        ],
+        field: ("/spec/maxReplicas", "4", "5"),
+        status: &[r#"{"status":{"currentReplicas":2,"desiredReplicas":3}}"#],
+        scale: false,
+        selectable: &["metadata.name=c", "spec.maxReplicas=4"],
+    },
+    Kind {
+        version: "coordination.k8s.io/v1",
+        plural: "leases",
+        kind: "Lease",
+        weight: 8,
+        sample: r#"{"spec":{"holderIdentity":"one","leaseDurationSeconds":15,"acquireTime":"2026-01-02T03:04:05.000000Z","renewTime":"2026-01-02T03:04:05.123456Z","leaseTransitions":0}}"#,
+        changes: &[
+            r#"{"spec":{"renewTime":"2026-01-02T03:04:15.654321Z"}}"#,
+            r#"{"spec":{"holderIdentity":"two","leaseTransitions":1}}"#,
+            r#"{"spec":{"holderIdentity":null}}"#,
+            r#"{"spec":null}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"leaseDurationSeconds":0}}"#,
+            r#"{"spec":{"leaseTransitions":-1}}"#,
+            r#"{"spec":{"renewTime":"yesterday"}}"#,
+            r#"{"spec":{"holderIdentity":""}}"#,
+            r#"{"spec":{"holder":"x"}}"#,
+        ],
+        field: ("/spec/holderIdentity", "\"one\"", "\"two\""),
+        status: &[],
+        scale: false,
+        selectable: &["metadata.name=a", "spec.holderIdentity=one"],
+    },
+    Kind {
+        version: "v1",
+        plural: "events",
+        kind: "Event",
+        weight: 6,
+        sample: r#"{"involvedObject":{"apiVersion":"flagger.app/v1beta1","kind":"Canary","namespace":"<<ns>>","name":"podinfo","uid":"u-1"},"reason":"Synced","message":"New revision detected","type":"Normal","count":1,"firstTimestamp":"2026-01-02T03:04:05Z","lastTimestamp":"2026-01-02T03:04:05Z","source":{"component":"seaway"},"reportingComponent":"seaway","reportingInstance":"seaway-0"}"#,
+        changes: &[
+            r#"{"count":2,"lastTimestamp":"2026-01-02T03:05:05Z"}"#,
+            r#"{"message":"Advance podinfo.test canary weight 10"}"#,
+            r#"{"type":"Warning"}"#,
+        ],
+        faults: &[
+            r#"{"involvedObject":{"namespace":"elsewhere"}}"#,
+            r#"{"involvedObject":null}"#,
+            r#"{"count":"many"}"#,
+            r#"{"eventTime":"2026-01-02T03:04:05.000000Z"}"#,
+        ],
+        field: ("/count", "1", "2"),
+        status: &[],
+        scale: false,
+        selectable: &[
+            "involvedObject.name=podinfo",
+            "reason=Synced,type=Normal",
+            "involvedObject.uid!=u-1",
+            "type=Warning",
+            "message=x",
+        ],
+    },
+    Kind {
+        version: "v1",
+        plural: "pods",
+        kind: "Pod",
+        weight: 2,
+        sample: r#"{"spec":{"containers":[{"name":"podinfod","image":"podinfo:6.0.0"}]}}"#,
+        changes: &[r#"{"metadata":{"annotations":{"seen":"yes"}}}"#, r#"{"spec":{"activeDeadlineSeconds":100}}"#],
+        faults: &[
+            r#"{"spec":{"hostname":"other"}}"#,
+            r#"{"spec":{"containers":[]}}"#,
+            r#"{"spec":{"restartPolicy":"Sometimes"}}"#,
+        ],
+        field: ("/spec/containers/0/image", "\"podinfo:6.0.0\"", "\"podinfo:6.0.1\""),
+        status: &[r#"{"status":{"phase":"Running","podIP":"10.244.0.9"}}"#],
+        scale: false,
+        selectable: &["status.phase=Pending", "spec.nodeName=", "spec.containers=x"],
+    },
+    Kind {
+        version: "flagger.app/v1beta1",
+        plural: "canaries",
+        kind: "Canary",
+        weight: 14,
+        sample: r#"{"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"podinfo"},"progressDeadlineSeconds":60,"service":{"port":9898,"hosts":["www.example.com"],"gatewayRefs":[{"name":"gateway","namespace":"istio-ingress"}]},"analysis":{"interval":"1m","threshold":5,"maxWeight":50,"stepWeight":10,"metrics":[{"name":"error-rate","templateRef":{"name":"error-rate","namespace":"flagger-system"},"thresholdRange":{"max":1},"interval":"1m"}]}}}"#,
+        changes: &[
+            r#"{"spec":{"skipAnalysis":true}}"#,
+            r#"{"spec":{"suspend":true}}"#,
+            r#"{"spec":{"analysis":{"stepWeight":null,"stepWeights":[1,2,10]}}}"#,
+            r#"{"spec":{"analysis":{"webhooks":[{"name":"load-test","url":"http://flagger-loadtester.test/","timeout":"5s","metadata":{"cmd":"hey"}}]}}}"#,
+            r#"{"spec":{"service":{"timeout":"15s","retries":{"attempts":3}}}}"#,
+            r#"{"spec":{"autoscalerRef":{"kind":"HorizontalPodAutoscaler","name":"podinfo"}}}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"targetRef":null}}"#,
+            r#"{"spec":{"targetRef":{"kind":"Job"}}}"#,
+            r#"{"spec":{"progressDeadlineSeconds":"soon"}}"#,
+            r#"{"spec":{"analysis":{"interval":"often"}}}"#,
+            r#"{"spec":{"analysis":{"metrics":[{"interval":"1m"}]}}}"#,
+            r#"{"spec":{"analysis":{"stepWeight":"ten"}}}"#,
+            r#"{"spec":{"nonsense":{"a":1}}}"#,
+            r#"{"spec":{"service":{"port":"http"}}}"#,
+            r#"{"spec":{"analysis":{"threshold":1.5}}}"#,
+            r#"{"spec":{"analysis":{"webhooks":[{"name":"w","type":"wrong","url":"http://x/"}]}}}"#,
+            r#"{"spec":"text"}"#,
+            r#"{"spec":{"analysis":null}}"#,
+            r#"{"spec":null}"#,
+        ],
+        field: ("/spec/analysis/maxWeight", "50", "60"),
+        status: &[
+            r#"{"status":{"phase":"Initialized","canaryWeight":0,"failedChecks":0,"iterations":0,"lastTransitionTime":"2026-01-02T03:04:05Z"}}"#,
+            r#"{"status":{"phase":"Progressing","canaryWeight":10,"conditions":[{"type":"Promoted","status":"Unknown","reason":"Progressing","message":"m","lastTransitionTime":"2026-01-02T03:04:05Z","lastUpdateTime":"2026-01-02T03:04:05Z"}]}}"#,
+            r#"{"status":{"phase":"Sleeping"}}"#,
+            r#"{"status":{"canaryWeight":"ten"}}"#,
+            r#"{"status":{"phase":"Failed","unknown":1}}"#,
+        ],
+        scale: false,
+        selectable: &["metadata.name=a", "metadata.name!=a,metadata.namespace=<<ns>>", "status.phase=Failed"],
+    },
+    Kind {
+        version: "flagger.app/v1beta1",
+        plural: "metrictemplates",
+        kind: "MetricTemplate",
+        weight: 4,
+        sample: r#"{"spec":{"provider":{"type":"prometheus","address":"http://prometheus:9090"},"query":"sum(x)"}}"#,
+        changes: &[r#"{"spec":{"query":"sum(y)"}}"#, r#"{"spec":{"provider":{"secretRef":{"name":"s"}}}}"#],
+        faults: &[
+            r#"{"spec":{"provider":{"type":"abacus"}}}"#,
+            r#"{"spec":{"provider":null}}"#,
+            r#"{"spec":{"query":7}}"#,
+            r#"{"spec":{"extra":"x"}}"#,
+        ],
+        field: ("/spec/query", "\"sum(x)\"", "\"sum(z)\""),
+        status: &[],
+        scale: false,
+        selectable: &["metadata.name=a", "spec.query=x"],
+    },
+    Kind {
+        version: "flagger.app/v1beta1",
+        plural: "alertproviders",
+        kind: "AlertProvider",
+        weight: 2,
+        sample: r#"{"spec":{"type":"slack","channel":"general","username":"seaway","address":"http://hooks"}}"#,
+        changes: &[r#"{"spec":{"channel":"alerts"}}"#, r#"{"spec":{"secretRef":{"name":"s"}}}"#],
+        faults: &[r#"{"spec":{"type":"pigeon"}}"#, r#"{"spec":{"channel":[1]}}"#, r#"{"spec":null}"#],
+        field: ("/spec/channel", "\"general\"", "\"alerts\""),
+        status: &[],
+        scale: false,
+        selectable: &["metadata.name=a"],
+    },
+    Kind {
+        version: "gateway.networking.k8s.io/v1",
+        plural: "httproutes",
+        kind: "HTTPRoute",
+        weight: 10,
+        sample: r#"{"spec":{"parentRefs":[{"name":"gateway","namespace":"istio-ingress"}],"hostnames":["www.example.com"],"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],"backendRefs":[{"name":"podinfo-primary","port":9898,"weight":100},{"name":"podinfo-canary","port":9898,"weight":0}]}]}}"#,
+        changes: &[
+            r#"{"spec":{"hostnames":["a.example.com","b.example.com"]}}"#,
+            r#"{"spec":{"rules":[{"backendRefs":[{"name":"podinfo-primary","port":9898}]}]}}"#,
+            r#"{"spec":{"rules":[{"filters":[{"type":"RequestHeaderModifier","requestHeaderModifier":{"set":[{"name":"x","value":"y"}]}}],"backendRefs":[{"name":"podinfo-primary","port":9898}]}]}}"#,
+            r#"{"spec":{"rules":null}}"#,
+        ],
+        faults: &[
+            r#"{"spec":{"hostnames":["UPPER"]}}"#,
+            r#"{"spec":{"rules":[{"backendRefs":[{"name":"podinfo","port":9898,"weight":-1}]}]}}"#,
+            r#"{"spec":{"rules":[{"backendRefs":[{"name":"podinfo"}]}]}}"#,
+            r#"{"spec":{"rules":[{"matches":[{"path":{"type":"Sideways","value":"/"}}]}]}}"#,
+            r#"{"spec":{"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"no-slash"}}]}]}}"#,
+            r#"{"spec":{"rules":[{"filters":[{"type":"RequestMirror"}]}]}}"#,
+            r#"{"spec":{"rules":[{"backendRefs":[{"port":1}]}]}}"#,
+            r#"{"spec":{"rules":[{"timeouts":{"request":"1h1h"}}]}}"#,
+        ],
+        field: ("/spec/rules/0/backendRefs/0/weight", "100", "90"),
+        status: &[
+            r#"{"status":{"parents":[]}}"#,
+            r#"{"status":{"parents":[{"controllerName":"example.com/c","parentRef":{"name":"gateway"},"conditions":[{"type":"Accepted","status":"True","reason":"Accepted","message":"","lastTransitionTime":"2026-01-02T03:04:05Z","observedGeneration":1}]}]}}"#,
+            r#"{"status":{"parents":[{"parentRef":{"name":"gateway"}}]}}"#,
+        ],
+        scale: false,
+        selectable: &["metadata.name=a", "spec.hostnames=x"],
+    },
+];

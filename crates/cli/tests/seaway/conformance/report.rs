@@ -1,0 +1,71 @@
+//! What came of all sequences.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Mutex;
+
+use super::compare::Difference;
+use super::explained::{EXPLAINED, explanation};
+
+/// How many kinds of differences are shown.
+const SHOWN: usize = 80;
+
+#[derive(Default)]
+struct Counts {
+    sequences: usize,
+    requests: usize,
+    explained: BTreeMap<usize, usize>,
+    /// By signature: how often, and a seed.
+    unexplained: BTreeMap<String, (usize, u64)>,
+    failed: BTreeSet<u64>,
+}
+
+#[derive(Default)]
+pub struct Report(Mutex<Counts>);
+
+impl Report {
+    pub fn add(&self, seed: u64, requests: usize, differences: Vec<Difference>) {
+        let mut counts = self.0.lock().unwrap();
+        counts.sequences += 1;
+        counts.requests += requests;
+        let (mut first, mut named) = (None, BTreeSet::new());
+        for difference in differences {
+            if let Some(entry) = explanation(&difference) {
+                *counts.explained.entry(entry).or_default() += 1;
+            } else if *first.get_or_insert(difference.step.id) == difference.step.id {
+                // What follows the first that differs often follows from it.
+                counts.failed.insert(seed);
+                if named.insert(difference.step.id) {
+                    counts.unexplained.entry(difference.signature()).or_insert((0, seed)).0 += 1;
+                }
+            }
+        }
+    }
+
+    pub fn failed(&self) -> BTreeSet<u64> {
+        self.0.lock().unwrap().failed.clone()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.0.lock().unwrap();
+        let mut unexplained: Vec<_> = counts.unexplained.iter().collect();
+        unexplained.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        for (signature, (count, seed)) in unexplained.iter().take(SHOWN) {
+            writeln!(out, "{count:>5} × (seed {seed}) {signature}")?;
+        }
+        for (entry, count) in &counts.explained {
+            writeln!(out, "{count:>5} × explained: {}", EXPLAINED[*entry].sentence)?;
+        }
+        let explained: usize = counts.explained.values().sum();
+        writeln!(
+            out,
+            "{} sequences, {} requests: {} sequences differ in {} unexplained ways; {explained} differences are explained",
+            counts.sequences,
+            counts.requests,
+            counts.failed.len(),
+            counts.unexplained.len(),
+        )
+    }
+}

@@ -1,0 +1,113 @@
+//! Sends a script to a server and writes down what it said.
+
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body as HttpBody;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::script::{Memory, Step};
+
+/// A script must be over before its watches are, or they would not see the same.
+const HASTE: Duration = Duration::from_millis(700);
+
+/// One answer, as it came.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub code: u16,
+    pub media_type: String,
+    pub warnings: Vec<String>,
+    /// JSON; a text where it is none; for a watch the list of its events.
+    pub body: Value,
+}
+
+/// What a server said to every step.
+pub struct Run {
+    pub answers: Vec<Answer>,
+    /// Whether it took so long that watches may have ended before.
+    pub slow: bool,
+}
+
+enum Pending {
+    Done(Answer),
+    Watch(JoinHandle<Answer>),
+}
+
+/// Plays a script in a namespace of its own.
+pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    let created = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
+    let created = send(client, created.body(object.to_string().into_bytes().into()).unwrap()).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let version = created.body["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let mut memory = Memory { namespace: namespace.to_owned(), version, ..Memory::default() };
+    let mut pending = Vec::new();
+    let begun = Instant::now();
+    for step in steps {
+        let request = request(step, &memory);
+        if step.is_watch() {
+            let client = client.clone();
+            // A watch is open once its head is there; events are read while the script goes on.
+            let response = client.send(request).await;
+            pending.push(Pending::Watch(tokio::spawn(async move { received(response).await })));
+        } else {
+            let answer = send(client, request).await;
+            memory.answers.insert(step.id, answer.body.clone());
+            pending.push(Pending::Done(answer));
+        }
+    }
+    let slow = begun.elapsed() > HASTE;
+    let mut answers = Vec::new();
+    for (one, step) in pending.into_iter().zip(steps) {
+        answers.push(match one {
+            Pending::Done(answer) => answer,
+            Pending::Watch(reading) => {
+                let mut answer = reading.await.unwrap();
+                if answer.code == 200 {
+                    answer.body = events(&answer.body, step);
+                }
+                answer
+            }
+        });
+    }
+    Run { answers, slow }
+}
+
+fn request(step: &Step, memory: &Memory) -> http::Request<HttpBody> {
+    let mut request =
+        http::Request::builder().method(step.method).uri(memory.fill(&step.path)).header("user-agent", "conformance/1");
+    for (name, value) in step.headers.iter().filter(|(_, value)| !value.is_empty()) {
+        request = request.header(*name, value);
+    }
+    request.body(memory.body(&step.body).into_bytes().into()).unwrap()
+}
+
+async fn send(client: &Client, request: http::Request<HttpBody>) -> Answer {
+    received(client.send(request).await).await
+}
+
+async fn received(response: kube::Result<http::Response<HttpBody>>) -> Answer {
+    let (head, body) = response.unwrap().into_parts();
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let warnings = head.headers.get_all("warning").iter().map(text).collect();
+    let media_type = head.headers.get("content-type").map(text).unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().to_owned();
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Answer { code: head.status.as_u16(), media_type, warnings, body }
+}
+
+/// The lines of a watch as a list. One line alone has been read as JSON already.
+fn events(body: &Value, step: &Step) -> Value {
+    match body {
+        Value::String(lines) => {
+            let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{step}: {error}: {line}"));
+            Value::Array(lines.lines().map(event).collect())
+        }
+        one if one.get("object").is_some() => json!([one]),
+        other => other.clone(),
+    }
+}
