@@ -9,3 +9,7 @@ mod house;
 mod kubectl;
 mod real;
 mod scenarios;
+
+/// The allocator of the real binary, which here also counts what is allocated and not freed.
+#[global_allocator]
+static MEMORY: cap::Cap<mimalloc::MiMalloc> = cap::Cap::new(mimalloc::MiMalloc, usize::MAX);
