@@ -15,18 +15,23 @@ var offered = []struct {
 	group, version string
 	kinds          []string
 }{
-	{"", "v1", []string{"ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"}},
+	{"", "v1", []string{
+		"ConfigMap", "Endpoints", "Event", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod",
+		"ReplicationController", "Secret", "Service", "ServiceAccount",
+	}},
 	{"apiextensions.k8s.io", "v1", []string{"CustomResourceDefinition"}},
-	{"apps", "v1", []string{"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet"}},
+	{"apps", "v1", []string{"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
 	{"authentication.k8s.io", "v1", []string{"SelfSubjectReview"}},
 	{"authorization.k8s.io", "v1", []string{
 		"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
 	}},
 	{"autoscaling", "v2", []string{"HorizontalPodAutoscaler"}},
+	{"batch", "v1", []string{"CronJob", "Job"}},
 	{"coordination.k8s.io", "v1", []string{"Lease"}},
 	{"discovery.k8s.io", "v1", []string{"EndpointSlice"}},
 	{"events.k8s.io", "v1", []string{"Event"}},
-	{"networking.k8s.io", "v1", []string{"Ingress"}},
+	{"networking.k8s.io", "v1", []string{"Ingress", "NetworkPolicy"}},
+	{"policy", "v1", []string{"PodDisruptionBudget"}},
 	{"rbac.authorization.k8s.io", "v1", []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}},
 }
 

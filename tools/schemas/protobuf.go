@@ -26,6 +26,7 @@ var packages = []struct {
 	{api, "authorization/v1", "authorization.v1"},
 	{api, "autoscaling/v1", "autoscaling.v1"},
 	{api, "autoscaling/v2", "autoscaling.v2"},
+	{api, "batch/v1", "batch.v1"},
 	{api, "coordination/v1", "coordination.v1"},
 	{api, "core/v1", "core.v1"},
 	{api, "discovery/v1", "discovery.v1"},

@@ -117,6 +117,13 @@ const UNENFORCED: Behaviour = Behaviour {
     ..PLAIN
 };
 
+/// Kinds that charts bring and that `kubectl apply --prune` looks for. Nothing acts on them.
+const STORED: Behaviour =
+    Behaviour { notice: "drydock stores this kind and does nothing for it: no pods, no volumes, no rules", ..PLAIN };
+
+/// The same, of kinds whose changes are counted.
+const COUNTED: Behaviour = Behaviour { generation: true, ..STORED };
+
 /// Questions whether somebody may do something.
 const ACCESS: Behaviour = Behaviour { review: Some(review::access), ..PLAIN };
 
@@ -150,6 +157,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
+    ("cronjobs.batch", Behaviour { columns: columns::CRON_JOBS, ..COUNTED }),
     (
         "customresourcedefinitions.apiextensions.k8s.io",
         Behaviour {
@@ -236,6 +244,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ),
     ("horizontalpodautoscalers.autoscaling", Behaviour { columns: columns::AUTOSCALERS, check: autoscaler, ..PLAIN }),
     ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
+    ("jobs.batch", Behaviour { columns: columns::JOBS, ..COUNTED }),
     (
         "leases.coordination.k8s.io",
         Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, check: lease, ..PLAIN },
@@ -267,10 +276,14 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         },
     ),
     ("localsubjectaccessreviews.authorization.k8s.io", ACCESS),
+    ("networkpolicies.networking.k8s.io", Behaviour { columns: columns::NETWORK_POLICIES, ..COUNTED }),
     (
         "nodes",
         Behaviour { columns: columns::NODES, status_on_create: true, selectable: &["spec.unschedulable"], ..PLAIN },
     ),
+    ("persistentvolumeclaims", Behaviour { columns: columns::PERSISTENT_VOLUME_CLAIMS, prepare: pending, ..STORED }),
+    ("persistentvolumes", Behaviour { columns: columns::PERSISTENT_VOLUMES, prepare: pending, ..STORED }),
+    ("poddisruptionbudgets.policy", Behaviour { columns: columns::POD_DISRUPTION_BUDGETS, ..COUNTED }),
     (
         "pods",
         Behaviour {
@@ -309,6 +322,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
+    ("replicationcontrollers", Behaviour { columns: columns::REPLICATION_CONTROLLERS, ..COUNTED }),
     (
         "rolebindings.rbac.authorization.k8s.io",
         Behaviour {
@@ -340,6 +354,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ..PLAIN
         },
     ),
+    ("statefulsets.apps", Behaviour { columns: columns::STATEFUL_SETS, ..COUNTED }),
     ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check: keys, check_update: immutable_data, ..PLAIN }),
     (
         "services",
@@ -358,6 +373,11 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         },
     ),
 ];
+
+/// A volume, or the claim of one, begins by waiting.
+fn pending(volume: &mut Value, _: &State, _: Timestamp) {
+    meta::child(volume, "status").insert("phase".into(), "Pending".into());
+}
 
 /// The rules of a built-in resource.
 pub(crate) fn behaviour(id: &str) -> &'static Behaviour {

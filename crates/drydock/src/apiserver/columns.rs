@@ -1,8 +1,10 @@
 //! The columns in which `kubectl get` shows built-in kinds, with the texts of the real server's printers.
 //!
-//! Those of the kinds that are about addresses are in `columns/network.rs`.
+//! Those of the kinds that are about addresses are in `columns/network.rs`, of those that are only kept in
+//! `columns/stored.rs`.
 
 mod network;
+mod stored;
 
 use std::borrow::Cow;
 
@@ -13,6 +15,10 @@ use super::meta;
 use super::table::age;
 
 pub(crate) use network::{ENDPOINT_SLICES, ENDPOINTS, INGRESSES, SERVICES};
+pub(crate) use stored::{
+    CRON_JOBS, JOBS, NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS,
+    REPLICATION_CONTROLLERS, STATEFUL_SETS,
+};
 
 /// One column of a table.
 #[derive(Clone, Copy)]

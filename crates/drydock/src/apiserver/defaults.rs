@@ -41,6 +41,12 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "maxUnavailable", json!("25%"));
         put(it, "maxSurge", json!("25%"));
     }),
+    ("apps.v1.StatefulSet", |it| put(it, "status", json!({"replicas": 0, "availableReplicas": 0}))),
+    ("apps.v1.StatefulSetSpec", |it| {
+        put(it, "replicas", json!(1));
+        put(it, "podManagementPolicy", json!("OrderedReady"));
+        put(it, "revisionHistoryLimit", json!(10));
+    }),
     ("autoscaling.v2.HorizontalPodAutoscaler", |it| put(it, "status", json!({}))),
     ("autoscaling.v2.HorizontalPodAutoscalerBehavior", |it| {
         let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});

@@ -43,6 +43,8 @@ impl Target {
             [plural] => (plural, "", ""),
             [plural, name] => (plural, *name, ""),
             [plural, name, subresource] => (plural, *name, *subresource),
+            // What follows is for whoever is behind the proxy.
+            [plural, name, "proxy", ..] => (plural, *name, "proxy"),
             _ => return None,
         };
         Some(Self {

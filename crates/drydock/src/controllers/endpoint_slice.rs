@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
-use super::objects::{Key, Objects};
+use super::objects::{Key, Objects, controlled_by};
 use super::queue::{Queue, Reconcile};
 use super::{hashed_name, is_finished, ready_since};
 
@@ -186,7 +186,7 @@ fn slice(service: &Service, index: usize, (ports, endpoints): (Vec<PortKey>, Vec
             name: Some(slice_name(service, index)),
             namespace: service.namespace(),
             labels: Some(labels),
-            owner_references: service.controller_owner_ref(&()).map(|owner| vec![owner]),
+            owner_references: controlled_by(service).map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },
         ports: Some(ports.collect()),

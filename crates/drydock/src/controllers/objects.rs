@@ -311,6 +311,13 @@ impl<K: Kind> Objects<K> {
     }
 }
 
+/// The reference from what a controller makes to the object it makes it for. That one can be deleted in the foreground:
+/// it then stays until this is gone.
+pub(crate) fn controlled_by(owner: &impl Resource<DynamicType = ()>) -> Option<OwnerReference> {
+    let reference = owner.controller_owner_ref(&())?;
+    Some(OwnerReference { block_owner_deletion: Some(true), ..reference })
+}
+
 /// The reference to the object that controls this one.
 pub(crate) fn controller_of(object: &impl ResourceExt) -> Option<&OwnerReference> {
     object.owner_references().iter().find(|owner| owner.controller == Some(true))

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
-use super::objects::{Key, Objects};
+use super::objects::{Key, Objects, controlled_by};
 use super::queue::Reconcile;
 use super::{is_finished, ready_since, selects, stamp};
 use crate::Clock;
@@ -141,7 +141,7 @@ fn new_pod(set: &ReplicaSet) -> Option<Pod> {
             labels: meta.labels,
             annotations: meta.annotations,
             finalizers: meta.finalizers,
-            owner_references: Some(vec![set.controller_owner_ref(&())?]),
+            owner_references: Some(vec![controlled_by(set)?]),
             ..ObjectMeta::default()
         },
         spec: template.spec.clone(),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 
 use super::super::hashed_name;
+use super::super::objects::controlled_by;
 use super::rollout::{Fences, wanted};
 
 /// Label that tells the pods of one template from those of another.
@@ -82,7 +82,7 @@ pub(super) fn new_replica_set(deployment: &Deployment, old: &[Arc<ReplicaSet>], 
             name: Some(format!("{}-{hash}", deployment.metadata.name.as_deref()?)),
             namespace: deployment.metadata.namespace.clone(),
             labels: Some(labels),
-            owner_references: Some(vec![deployment.controller_owner_ref(&())?]),
+            owner_references: Some(vec![controlled_by(deployment)?]),
             ..ObjectMeta::default()
         },
         spec: Some(ReplicaSetSpec {
