@@ -148,12 +148,15 @@ async fn options_that_make_no_sense_are_named() {
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_is_said_so_and_what_never_was_is_just_missing() {
     let client = server().client("test");
-    let status = refused(send_json(&client, "POST", "/apis/batch/v1/namespaces/default/jobs", &json!({})).await);
+    let status = refused(send_json(&client, "POST", "/api/v1/namespaces/default/resourcequotas", &json!({})).await);
     assert_eq!((status.code, status.reason.as_str()), (404, "NotFound"));
-    assert_eq!(status.message, "drydock does not offer jobs (batch/v1)");
+    assert_eq!(status.message, "drydock does not offer resourcequotas (v1)");
     let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
     let status = refused(send_json(&client, "POST", token, &json!({})).await);
     assert_eq!(status.message, "drydock does not offer serviceaccounts/token (v1)");
+    let proxied = "/api/v1/namespaces/default/services/web/proxy/healthz";
+    let status = refused(send_json(&client, "POST", proxied, &json!({})).await);
+    assert_eq!(status.message, "drydock does not offer services/proxy (v1)");
     let status = refused(send_json(&client, "POST", "/apis/example.com/v1/ships", &json!({})).await);
     assert_eq!(status.message, "404 page not found");
     let status = refused(send_json(&client, "POST", "/api/v1/ships", &json!({})).await);
