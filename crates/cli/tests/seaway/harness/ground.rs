@@ -37,8 +37,19 @@ pub trait Ground {
         Api::namespaced(self.client(), namespace)
     }
 
+    /// An object in the namespace `test`.
+    async fn get<K>(&self, name: &str) -> K
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        self.api::<K>("test").get(name).await.unwrap()
+    }
+
     async fn canary(&self, name: &str) -> Canary {
-        self.api("test").get(name).await.unwrap()
+        self.get(name).await
     }
 
     async fn status(&self, name: &str) -> CanaryStatus {
@@ -46,7 +57,7 @@ pub trait Ground {
     }
 
     async fn deployment(&self, name: &str) -> Deployment {
-        self.api("test").get(name).await.unwrap()
+        self.get(name).await
     }
 
     async fn patch_canary(&self, name: &str, patch: Value) {
@@ -80,7 +91,7 @@ pub trait Ground {
 
     /// Weights of primary and canary in the HTTPRoute of that name.
     async fn weights(&self, name: &str) -> (i64, i64) {
-        let route: HttpRoute = self.api("test").get(name).await.unwrap();
+        let route: HttpRoute = self.get(name).await;
         let route = serde_json::to_value(route).unwrap();
         let refs = &route["spec"]["rules"][0]["backendRefs"];
         (refs[0]["weight"].as_i64().unwrap(), refs[1]["weight"].as_i64().unwrap())

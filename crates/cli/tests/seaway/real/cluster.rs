@@ -132,6 +132,25 @@ impl Ground for RealCluster {
         tokio::time::sleep(duration).await;
     }
 
+    /// A server whose store was killed has no answer for a moment.
+    async fn get<K>(&self, name: &str) -> K
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api = self.api::<K>("test");
+        for _ in 0..Self::GLANCES {
+            match api.get(name).await {
+                Err(kube::Error::Api(refusal)) if refusal.code < 500 => panic!("{name}: {refusal}"),
+                Err(_) => self.sail(Self::GLANCE).await,
+                Ok(object) => return object,
+            }
+        }
+        panic!("never an answer about {name}");
+    }
+
     /// A kind whose CustomResourceDefinition is new is not served at once.
     async fn apply(&self, yaml: &str) {
         for _ in 0..100 {
