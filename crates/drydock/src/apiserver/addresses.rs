@@ -7,67 +7,10 @@ use serde_json::{Value, json};
 
 use super::error::Cause;
 use super::meta;
-use super::rules::immutable;
 use super::store::{Key, State};
-use super::validate::{self, NameRule};
 
-/// Rules for one state of a Service.
-pub(crate) fn check(object: &Value, causes: &mut Vec<Cause>) {
-    let address = meta::text(object, "/spec/clusterIP");
-    if !matches!(address, "" | "None") && address.parse::<IpAddr>().is_err() {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), why));
-    }
-    let kind = meta::text(object, "/spec/type");
-    let ingress = object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
-    if kind != "LoadBalancer" && ingress.is_some_and(|ingress| !ingress.is_empty()) {
-        let why = "may only be used when `spec.type` is 'LoadBalancer'";
-        causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
-    }
-    let known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !known.contains(&kind) {
-        let allowed = known.map(|word| json!(word));
-        causes.push(Cause::unsupported("spec.type", &json!(kind), &allowed));
-    }
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let headless = meta::text(object, "/spec/clusterIP") == "None";
-    if ports.is_empty() && kind != "ExternalName" && !headless {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    for (at, port) in ports.iter().enumerate() {
-        let path = format!("spec.ports[{at}]");
-        if ports.len() > 1 && meta::text(port, "/name").is_empty() {
-            causes.push(Cause::required(format!("{path}.name"), ""));
-        }
-        let name = meta::text(port, "/name");
-        if !name.is_empty() && ports.iter().take(at).any(|other| meta::text(other, "/name") == name) {
-            causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
-        }
-        if !name.is_empty()
-            && let Some(cause) = validate::name(NameRule::Label, name)
-        {
-            causes.push(Cause { field: format!("{path}.name"), ..cause });
-        }
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        if !(1..=65535).contains(&number) {
-            causes.push(Cause::invalid(
-                format!("{path}.port"),
-                &json!(number),
-                "must be between 1 and 65535, inclusive",
-            ));
-        }
-        let protocol = port.get("protocol").cloned().unwrap_or_default();
-        let known = ["SCTP", "TCP", "UDP"];
-        if protocol.as_str().is_none_or(|protocol| !known.contains(&protocol)) {
-            let allowed = known.map(|word| json!(word));
-            causes.push(Cause::unsupported(&format!("{path}.protocol"), &protocol, &allowed));
-        }
-        if let Some(target) = port.get("targetPort").and_then(Value::as_i64).filter(|it| !(1..=65535).contains(it)) {
-            let why = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(format!("{path}.targetPort"), &json!(target), why));
-        }
-    }
-}
+/// How all addresses of Services begin.
+const RANGE: [u8; 2] = [10, 96];
 
 /// Gives a Service the lowest free address of 10.96/16. The first belongs to the API server.
 pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
@@ -98,12 +41,17 @@ fn free(state: &State) -> Option<Ipv4Addr> {
 /// An address of 10.96/16.
 fn address(host: u16) -> Ipv4Addr {
     let [third, fourth] = host.to_be_bytes();
-    Ipv4Addr::new(10, 96, third, fourth)
+    let [first, second] = RANGE;
+    Ipv4Addr::new(first, second, third, fourth)
 }
 
 /// No two Services have the same address.
 pub(crate) fn check_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
     let address = meta::text(service, "/spec/clusterIP");
+    if address.parse::<Ipv4Addr>().is_ok_and(|address| address.octets()[..2] != RANGE) {
+        let why = format!("failed to allocate IP {address}: the provided network does not match the current range");
+        causes.push(Cause::invalid("spec.clusterIPs", &json!([address]), &why));
+    }
     let holder = address.parse().ok().and_then(|address| state.holder(address));
     let own =
         |key: &Key| (key.namespace.as_str(), key.name.as_str()) == (meta::namespace(service), meta::name(service));
@@ -125,12 +73,19 @@ pub(crate) fn keep(service: &mut Value, old: &Value) {
             meta::set(spec, field, kept);
         }
     }
+    // Whoever changes the first address means the list too.
+    let address = meta::text(service, "/spec/clusterIP").to_owned();
+    if !address.is_empty() && address != meta::text(old, "/spec/clusterIP") {
+        meta::child(service, "spec").insert("clusterIPs".into(), json!([address]));
+    }
 }
 
 /// Only a Service that is, or becomes, a name for something else may lose its address.
 pub(crate) fn check_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let external = |service| meta::text(service, "/spec/type") == "ExternalName";
-    if !external(old) && !external(new) {
-        immutable(old, new, "/spec/clusterIP", causes);
+    let address = |service| meta::text(service, "/spec/clusterIP");
+    let other = address(old) != address(new) && (address(new) == "None" || address(new).parse::<IpAddr>().is_ok());
+    if other && !address(old).is_empty() && !external(old) && !external(new) {
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([address(new)]), "may not change once set"));
     }
 }

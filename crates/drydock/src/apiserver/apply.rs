@@ -1,19 +1,25 @@
 //! Server-side apply: a client says what it wants, the server knows what it wanted before and what others want.
 
+use bytes::Bytes;
 use serde_json::Value;
 
+use super::convert::convert;
 use super::error::{ApiError, Result};
 use super::fields::Fields;
+use super::go_json::kind_of;
 use super::managed::{Managed, Manager, Operation, without_server_fields};
 use super::merge;
 use super::meta;
-use super::request::{Call, parse_body};
+use super::request::{Call, yaml};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
 use super::write::{Ownership, shape};
+use super::zero::zero;
 
 /// The manager that both kinds of apply of `kubectl` belong to.
 const KUBECTL: &str = "kubectl";
+/// Whoever wrote an object whose fields belong to nobody.
+const BEFORE: &str = "before-first-apply";
 /// Where client-side apply keeps what it applied.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
@@ -21,7 +27,7 @@ const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-ap
 impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
-        let mut applied = parse_body(&call.body)?;
+        let mut applied = yaml_body(&call.body)?;
         let (version, kind) = (meta::text(&applied, "/apiVersion"), meta::text(&applied, "/kind"));
         if kind != call.served.resource.kind || version != call.served.api_version() {
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -38,8 +44,16 @@ impl Server {
             }
             return Err(ApiError::untyped(resource, &call.served.version().name, &applied, &why));
         }
+        // A value that does not fit its type is noticed last of all.
+        let unfitting = if resource.custom {
+            None
+        } else {
+            let version = &call.served.version().name;
+            let why = convert(call.served.version().schema(), &mut applied).err();
+            why.map(|why| ApiError::unfitting_apply(resource, version, &applied, &why))
+        };
         let said = applied.clone();
-        let warnings = shape(call, &mut applied)?;
+        let warnings = if unfitting.is_none() { shape(call, &mut applied)? } else { Vec::new() };
         let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
         // What is null is wanted too.
@@ -59,6 +73,9 @@ impl Server {
                 return Err(ApiError::conflict(&call.served.resource, &call.name, &why));
             }
             Err(_) => {
+                if let Some(error) = unfitting {
+                    return Err(error);
+                }
                 let mut managed = Managed::default();
                 managed.set(&manager, wanted, &time);
                 meta::metadata(&mut applied).shift_remove("resourceVersion");
@@ -67,7 +84,14 @@ impl Server {
             }
         };
         let mut managed = Managed::of(&live);
-        let mut merged = merge::apply(schema, &live, &applied);
+        if managed.is_empty() {
+            // Nobody knows who wrote what is there, only that it was before this.
+            let before = Manager { name: BEFORE.to_owned(), operation: Operation::Update, ..manager.clone() };
+            let (there, _) = Fields::compare(schema, &zero(schema), &live);
+            managed.set(&before, call.own_part(there), &time);
+        }
+        let wanted_state = if resource.custom { &said } else { &applied };
+        let mut merged = merge::apply(schema, &live, wanted_state);
         let (changed, _) = Fields::compare(schema, &live, &merged);
         let changed = call.own_part(changed);
         if call.params.flag("force") {
@@ -79,6 +103,9 @@ impl Server {
                 return Err(conflict);
             }
             managed.take(&changed, &manager);
+        }
+        if let Some(error) = unfitting {
+            return Err(error);
         }
         if nameless {
             return Err(ApiError::nameless(&call.name));
@@ -93,6 +120,22 @@ impl Server {
         }
         let written = self.replace(&mut state, call, &live, merged, Ownership::Applied(managed))?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings })
+    }
+}
+
+/// An object in YAML. Nothing is an object too.
+fn yaml_body(body: &Bytes) -> Result<Value> {
+    let wrong = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    match yaml(body)
+        .map_err(|()| wrong("error converting YAML to JSON: yaml: line 1: did not find expected node content"))?
+    {
+        object @ Value::Object(_) => Ok(object),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        other => {
+            let found = kind_of(&other);
+            let why = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
+            Err(wrong(&format!("error unmarshaling JSON: while decoding JSON: {why}")))
+        }
     }
 }
 

@@ -9,19 +9,30 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::addresses;
+use super::autoscaler_rules::autoscaler;
 use super::columns::{self, Column};
 use super::crd;
 use super::error::Cause;
 use super::meta;
+use super::pod_rules;
 use super::review;
 use super::rules::{
-    admit, autoscaler, containers_have_images, counts, encode_strings, event, immutable, immutable_data, keys,
-    label_with_name, lease, long_name, pod_grace, pod_spec_stays, quality_of_service, selector_stays, strategy,
-    workload,
+    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, long_name, pod_grace,
+    pod_spec_stays, quality_of_service, selector_stays,
 };
 use super::server::Server;
+use super::service_rules::service;
 use super::store::{Change, Id, State};
 use super::validate::NameRule;
+use super::workload_rules::{daemon_set, deployment, replica_set};
+
+/// When a kind looks at the whole object once more because it was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Second {
+    Never,
+    BeforeTheChange,
+    AfterTheChange,
+}
 
 /// The rules of one resource.
 pub(crate) struct Behaviour {
@@ -50,6 +61,10 @@ pub(crate) struct Behaviour {
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state.
     pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// Whether `check` says everything, also which fields must be there.
+    pub(crate) complete_rules: bool,
+    /// When metadata is looked at again on behalf of the kind.
+    pub(crate) second: Second,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object, given what else is stored.
@@ -95,6 +110,8 @@ const PLAIN: Behaviour = Behaviour {
     complete: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _| {},
+    complete_rules: false,
+    second: Second::Never,
     check: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
@@ -145,12 +162,14 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "controllerrevisions.apps",
         Behaviour {
             columns: columns::CONTROLLER_REVISIONS,
+            complete_rules: true,
+            second: Second::BeforeTheChange,
             check: |revision, causes| {
-                if revision.get("data").is_none_or(Value::is_null) {
+                pod_rules::non_negative(revision, "", "revision", causes);
+                // Of an object that has a version already it is enough that the data does not change.
+                let new = meta::field(revision, "resourceVersion").is_empty();
+                if new && revision.get("data").is_none_or(Value::is_null) {
                     causes.push(Cause::required("data", "data is mandatory"));
-                }
-                if let Some(number) = revision.get("revision").filter(|number| number.as_i64() < Some(0)) {
-                    causes.push(Cause::invalid("revision", number, "must be greater than or equal to 0"));
                 }
             },
             check_update: |old, new, causes| immutable(old, new, "/data", causes),
@@ -188,7 +207,8 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             columns: columns::DAEMON_SETS,
             generation: true,
-            check: workload,
+            complete_rules: true,
+            check: daemon_set,
             check_update: selector_stays,
             ..PLAIN
         },
@@ -199,11 +219,8 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             generation: true,
             columns: columns::DEPLOYMENTS,
             warn: long_name,
-            check: |deployment, causes| {
-                workload(deployment, causes);
-                strategy(deployment, causes);
-                counts(deployment, causes);
-            },
+            complete_rules: true,
+            check: deployment,
             check_update: selector_stays,
             ..PLAIN
         },
@@ -236,13 +253,17 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ],
             columns: columns::EVENTS,
             name: NameRule::PathSegment,
+            complete_rules: true,
             check: event,
             owns_nothing: true,
             stays: Some(Duration::from_secs(3600)),
             ..PLAIN
         },
     ),
-    ("horizontalpodautoscalers.autoscaling", Behaviour { columns: columns::AUTOSCALERS, check: autoscaler, ..PLAIN }),
+    (
+        "horizontalpodautoscalers.autoscaling",
+        Behaviour { columns: columns::AUTOSCALERS, complete_rules: true, check: autoscaler, ..PLAIN },
+    ),
     ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
     ("jobs.batch", Behaviour { columns: columns::JOBS, ..COUNTED }),
     (
@@ -303,7 +324,10 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 let class = quality_of_service(pod);
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
             },
-            check: containers_have_images,
+            complete_rules: true,
+            second: Second::BeforeTheChange,
+            prepare_update: |pod, _| admit(pod),
+            check: pod_rules::pod,
             check_update: pod_spec_stays,
             grace: Some(pod_grace),
             shows_deleted: true,
@@ -314,10 +338,10 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "replicasets.apps",
         Behaviour {
             generation: true,
-            selectable: &["metadata.name", "status.replicas"],
             columns: columns::REPLICA_SETS,
             warn: long_name,
-            check: workload,
+            complete_rules: true,
+            check: replica_set,
             check_update: selector_stays,
             ..PLAIN
         },
@@ -346,6 +370,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             selectable: &["type"],
             columns: columns::SECRETS,
             complete: encode_strings,
+            second: Second::AfterTheChange,
             check: keys,
             check_update: |old, new, causes| {
                 immutable(old, new, "/type", causes);
@@ -355,7 +380,16 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         },
     ),
     ("statefulsets.apps", Behaviour { columns: columns::STATEFUL_SETS, ..COUNTED }),
-    ("configmaps", Behaviour { columns: columns::CONFIG_MAPS, check: keys, check_update: immutable_data, ..PLAIN }),
+    (
+        "configmaps",
+        Behaviour {
+            columns: columns::CONFIG_MAPS,
+            second: Second::AfterTheChange,
+            check: keys,
+            check_update: immutable_data,
+            ..PLAIN
+        },
+    ),
     (
         "services",
         Behaviour {
@@ -365,7 +399,8 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             columns: columns::SERVICES,
             prepare: addresses::allocate,
             prepare_update: addresses::keep,
-            check: addresses::check,
+            complete_rules: true,
+            check: service,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,
             shows_deleted: true,

@@ -217,7 +217,7 @@ pub(crate) static ROLE_BINDINGS: &[Column] = &[
 ];
 
 pub(crate) static SCALES: &[Column] = &[
-    NAME,
+    text("Name", |it, _| json!(meta::name(it))),
     number("Desired", |it, _| count(it, "/spec/replicas")),
     number("Available", |it, _| count(it, "/status/replicas")),
     AGE,

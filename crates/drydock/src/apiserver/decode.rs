@@ -5,11 +5,14 @@
 
 use std::sync::LazyLock;
 
+use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use base64::{DecodeError, Engine};
 use regex::Regex;
 use serde_json::Value;
 
+use super::convert::wrong_at;
+use super::go_json::kind_of;
+use super::quantity::Quantity;
 use super::schema::{Kind, Schema, join};
 
 /// RFC 3339, the one way Go's `metav1.Time` reads; the calendar is checked by jiff.
@@ -24,15 +27,15 @@ pub(crate) fn decode(schema: &Schema, value: &mut Value) -> Result<(), String> {
 /// `structure` is the Go struct whose field is being read, `path` that field's path; lists and maps add nothing to it.
 fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Result<(), String> {
     let node = schema.resolve();
-    if schema.type_name() == Some("Quantity")
-        && let Value::Number(number) = value
-    {
-        *value = number.to_string().into();
+    if schema.type_name() == Some("Quantity") && !value.is_null() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        *value = Quantity::parse(&text)?.canonical().into();
         return Ok(());
     }
     let wrong = |found: String| {
         let wanted = go_type(schema);
-        Err(format!("json: cannot unmarshal {found} into Go struct field {structure}.{path} of type {wanted}"))
+        let place = if path.is_empty() { "Go value".to_owned() } else { format!("Go struct field {structure}.{path}") };
+        Err(format!("json: cannot unmarshal {found} into {place} of type {wanted}"))
     };
     let right = match (node.kind, &*value) {
         (Kind::Any, _) | (_, Value::Null) => true,
@@ -44,7 +47,7 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
         (Kind::IntOrString, value) => value.is_string() || value.is_number(),
     };
     if !right {
-        return wrong(found(value).to_owned());
+        return wrong(kind_of(value).to_owned());
     }
     match value {
         Value::Number(number) => {
@@ -57,17 +60,10 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
         }
         Value::String(text) if format(node) == "byte" => {
             text.retain(|character| !matches!(character, '\r' | '\n'));
-            STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| {
-                let at = match error {
-                    DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-                    _ => text.len(),
-                };
-                format!("illegal base64 data at input byte {at}")
-            })
+            STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| wrong_at(&error, text))
         }
         Value::String(text) if format(node) == "date-time" && !is_moment(text) => {
-            let precise = schema.type_name().is_some_and(|name| name.ends_with("MicroTime"));
-            let layout = if precise { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+            let layout = layout(schema);
             Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
         }
         Value::Object(members) => {
@@ -85,11 +81,17 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     }
 }
 
-fn is_moment(text: &str) -> bool {
+/// How Go writes down the form of a time.
+pub(crate) fn layout(schema: &Schema) -> &'static str {
+    let precise = schema.type_name().is_some_and(|name| name.ends_with("MicroTime"));
+    if precise { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" }
+}
+
+pub(crate) fn is_moment(text: &str) -> bool {
     MOMENT.as_ref().is_none_or(|form| form.is_match(text)) && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-fn format(node: &Schema) -> &str {
+pub(crate) fn format(node: &Schema) -> &str {
     node.rules.get("format").and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -97,19 +99,16 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-fn found(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The Go type of a field, as far as the tables tell.
 fn go_type(schema: &Schema) -> String {
+    let node = schema.resolve();
+    // Types that read themselves name what they tried to read.
+    if node.kind == Kind::IntOrString {
+        return "int32".to_owned();
+    }
+    if format(node) == "date-time" {
+        return "string".to_owned();
+    }
     if let Some(name) = schema.type_name() {
         let mut parts = name.rsplit('.');
         let (kind, version) = (parts.next().unwrap_or_default(), parts.next());
@@ -127,7 +126,7 @@ fn go_type(schema: &Schema) -> String {
         (Kind::Integer, format) => format.to_owned(),
         (Kind::Number, _) => "float64".to_owned(),
         (Kind::Boolean, _) => "bool".to_owned(),
-        (Kind::IntOrString, _) => "intstr.IntOrString".to_owned(),
+        (Kind::IntOrString, _) => "int32".to_owned(),
         (Kind::Any, _) => "interface {}".to_owned(),
     }
 }

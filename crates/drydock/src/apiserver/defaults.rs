@@ -18,7 +18,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
             put(it, "rollingUpdate", json!({"maxUnavailable": 1, "maxSurge": 0}));
         }
     }),
-    ("apps.v1.Deployment", |it| put(it, "status", json!({}))),
+    ("apps.v1.Deployment", |it| {
+        put(it, "spec", json!({}));
+        put(it, "status", json!({}));
+    }),
     ("apps.v1.DeploymentCondition", |it| {
         put(it, "lastUpdateTime", Value::Null);
         put(it, "lastTransitionTime", Value::Null);
@@ -28,6 +31,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "revisionHistoryLimit", json!(10));
         put(it, "progressDeadlineSeconds", json!(600));
         put(it, "strategy", json!({"type": "RollingUpdate"}));
+        put(it, "template", json!({}));
     }),
     ("apps.v1.DeploymentStrategy", |it| {
         put(it, "type", json!("RollingUpdate"));
@@ -35,8 +39,14 @@ const DEFAULTS: &[(&str, Fill)] = &[
             put(it, "rollingUpdate", json!({}));
         }
     }),
-    ("apps.v1.ReplicaSet", |it| put(it, "status", json!({"replicas": 0}))),
-    ("apps.v1.ReplicaSetSpec", |it| put(it, "replicas", json!(1))),
+    ("apps.v1.ReplicaSet", |it| {
+        put(it, "spec", json!({}));
+        put(it, "status", json!({"replicas": 0}));
+    }),
+    ("apps.v1.ReplicaSetSpec", |it| {
+        put(it, "replicas", json!(1));
+        put(it, "template", json!({}));
+    }),
     ("apps.v1.RollingUpdateDeployment", |it| {
         put(it, "maxUnavailable", json!("25%"));
         put(it, "maxSurge", json!("25%"));
@@ -47,7 +57,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "podManagementPolicy", json!("OrderedReady"));
         put(it, "revisionHistoryLimit", json!(10));
     }),
-    ("autoscaling.v2.HorizontalPodAutoscaler", |it| put(it, "status", json!({}))),
+    ("autoscaling.v2.HorizontalPodAutoscaler", |it| {
+        put(it, "spec", json!({}));
+        put(it, "status", json!({}));
+    }),
     ("autoscaling.v2.HorizontalPodAutoscalerBehavior", |it| {
         let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
         let Value::Object(up) = it.entry("scaleUp").or_insert_with(|| json!({})) else { return };
@@ -107,6 +120,18 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "securityContext", json!({}));
         put(it, "schedulerName", json!("default-scheduler"));
     }),
+    ("core.v1.PodStatus", |it| {
+        // The one address and the list of them say the same.
+        let Some(address) = it.get("podIP").filter(|address| **address != "").cloned() else { return };
+        let first = it.get("podIPs").and_then(|list| list.get(0)).and_then(|first| first.get("ip"));
+        if first != Some(&address) {
+            it.insert("podIPs".into(), json!([{"ip": address}]));
+        }
+    }),
+    ("core.v1.PodTemplateSpec", |it| {
+        put(it, "metadata", json!({}));
+        put(it, "spec", json!({}));
+    }),
     ("core.v1.Probe", |it| {
         put(it, "timeoutSeconds", json!(1));
         put(it, "periodSeconds", json!(10));
@@ -116,10 +141,16 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.ProjectedVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Secret", |it| put(it, "type", json!("Opaque"))),
     ("core.v1.SecretVolumeSource", |it| put(it, "defaultMode", json!(420))),
-    ("core.v1.Service", |it| put(it, "status", json!({"loadBalancer": {}}))),
+    ("core.v1.Service", |it| {
+        put(it, "spec", json!({}));
+        put(it, "status", json!({}));
+    }),
     ("core.v1.ServicePort", |it| {
         put(it, "protocol", json!("TCP"));
         if let Some(port) = it.get("port").cloned() {
+            if it.get("targetPort").is_some_and(|target| *target == 0 || *target == "") {
+                it.shift_remove("targetPort");
+            }
             put(it, "targetPort", port);
         }
     }),
@@ -138,6 +169,12 @@ const DEFAULTS: &[(&str, Fill)] = &[
         }
         if is(it, "type", "LoadBalancer") {
             put(it, "allocateLoadBalancerNodePorts", json!(true));
+        }
+    }),
+    ("core.v1.ServiceStatus", |it| put(it, "loadBalancer", json!({}))),
+    ("core.v1.Volume", |it| {
+        if it.keys().all(|key| key == "name") {
+            put(it, "emptyDir", json!({}));
         }
     }),
     ("discovery.v1.EndpointPort", |it| {
@@ -186,7 +223,8 @@ fn container(it: &mut Members) {
 }
 
 fn put(members: &mut Members, key: &str, value: Value) {
-    if members.get(key).is_none_or(Value::is_null) {
+    // A text that is empty is one that was not given.
+    if members.get(key).is_none_or(|found| found.is_null() || found == "" && value.is_string()) {
         members.insert(key.to_owned(), value);
     }
 }

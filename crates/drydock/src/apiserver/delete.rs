@@ -63,7 +63,9 @@ pub(crate) enum Outcome {
 impl DeleteOptions {
     /// Options from the body, or from the query where the body says nothing.
     pub(crate) fn of(call: &Call) -> Result<Self> {
-        let mut options: Self = if call.body.is_empty() {
+        // Options in the body are all there are.
+        let from_query = call.body.is_empty();
+        let mut options: Self = if from_query {
             Self::default()
         } else {
             let said = call.object()?;
@@ -75,16 +77,19 @@ impl DeleteOptions {
             // The old way to say it.
             options.propagation_policy = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
         }
-        if options.grace_period_seconds.is_none() {
+        if from_query {
             options.grace_period_seconds = call.params.number("gracePeriodSeconds")?.map(|seconds| seconds as i64);
         }
-        if options.propagation_policy.is_none() {
+        if from_query {
             options.propagation_policy = match call.params.get("propagationPolicy") {
                 "Background" => Some(Propagation::Background),
                 "Foreground" => Some(Propagation::Foreground),
                 "Orphan" => Some(Propagation::Orphan),
                 _ => None,
             };
+        }
+        if from_query && call.dry_run() {
+            options.dry_run = vec!["All".into()];
         }
         Ok(options)
     }
@@ -101,12 +106,13 @@ impl Server {
             return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
         }
         options.preconditions.check(resource, &live)?;
-        if call.dry_run() || !options.dry_run.is_empty() {
+        if !options.dry_run.is_empty() {
             let marked = self.marked(resource, &live, &options);
             return Ok(if is_finished(&marked) && !resource.behaviour.shows_deleted {
                 Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
             } else {
-                Answer::Object(200, if is_finished(&marked) { live } else { Arc::new(marked) })
+                let graceful = resource.behaviour.grace.is_some();
+                Answer::Object(200, if is_finished(&marked) && !graceful { live } else { Arc::new(marked) })
             });
         }
         Ok(match self.delete_object(&mut state, call.author(), resource, call.id(), &live, &options) {
@@ -122,7 +128,7 @@ impl Server {
         let mut state = self.store.lock();
         let resource = &call.served.resource;
         let (chosen, metadata) = Self::page(&state, call)?;
-        let dry_run = call.dry_run() || !options.dry_run.is_empty();
+        let dry_run = !options.dry_run.is_empty();
         for object in &chosen {
             options.preconditions.check(resource, object)?;
             if !dry_run {
@@ -189,6 +195,10 @@ impl Server {
     ) -> Outcome {
         let marked = self.marked(resource, live, options);
         if is_finished(&marked) {
+            // What can be given time is marked first, even if it is given none.
+            if resource.behaviour.grace.is_some() && marked != **live {
+                self.put(state, author, id.clone(), marked);
+            }
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
             return Outcome::Gone(last);
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::go_json::shown;
 use super::registry::Resource;
 
 /// Resources of Kubernetes that this server does not have.
@@ -108,6 +109,11 @@ impl Cause {
     /// A list entry that is there twice.
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
+    }
+
+    /// Something that is named but nowhere to be found.
+    pub(crate) fn missing(field: impl Into<String>, value: &Value) -> Self {
+        Self { reason: "FieldValueNotFound", message: format!("Not found: {value}"), field: field.into() }
     }
 
     /// An object that fits none or too many of several schemas. The real server does not say where.
@@ -315,6 +321,23 @@ impl ApiError {
         error
     }
 
+    /// A strategic merge patch makes something of an object that does not fit its type.
+    pub(crate) fn unfitting_patch(patch: &Value, why: &str) -> Self {
+        let cause = Cause::invalid("patch", &Value::from(shown(&without_nulls(patch))), why);
+        let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
+        *error.details = json!({"causes": [cause.to_json()]});
+        error
+    }
+
+    /// An apply patch that has the right fields with values that do not fit.
+    pub(crate) fn unfitting_apply(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
+        let (place, group, kind) = (place(object), &resource.group, &resource.kind);
+        Self::unforeseen(&format!(
+            "failed to convert new object ({place}; {group}/{version}, Kind={kind}) to proper version: unable to convert \
+             unstructured object to {group}/{version}, Kind={kind}: {why}"
+        ))
+    }
+
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
@@ -394,18 +417,16 @@ impl ApiError {
 
     /// A strategic merge patch says something that nobody understands.
     pub(crate) fn unknown_directive(directive: &str, patch: &serde_json::Map<String, Value>) -> Self {
-        let mut pairs: Vec<_> = patch.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
-        pairs.sort_unstable();
-        Self::unforeseen(&format!("unknown patch type: {directive} in map: map[{}]", pairs.join(" ")))
+        let patch = shown(&Value::Object(patch.clone()));
+        Self::unforeseen(&format!("unknown patch type: {directive} in map: {patch}"))
     }
 
     /// An apply patch that does not have the types its kind has.
     pub(crate) fn untyped(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
-        let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
-        let (namespace, name) = (metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default());
+        let place = place(object);
         let (group, kind) = (&resource.group, &resource.kind);
         Self::unforeseen(&format!(
-            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
+            "failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"
         ))
     }
 
@@ -507,9 +528,21 @@ fn lines(causes: &[Cause]) -> String {
     if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
 }
 
-/// A value as Go prints it.
-fn go_value(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// The namespace and the name of an object.
+fn place(object: &Value) -> String {
+    let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
+    format!("{}/{}", metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default())
+}
+
+/// What is null in a patch is no longer there when it has been carried out.
+fn without_nulls(patch: &Value) -> Value {
+    match patch {
+        Value::Object(members) => {
+            let left = members.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(left.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 fn details(name: &str, group: &str, kind: &str) -> Value {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::go_json::{in_source, shown};
 use super::schema::{Kind, ListType, Schema};
 use super::validate::key_of;
 
@@ -49,6 +50,19 @@ pub(crate) fn item_step(schema: &Schema, item: &Value) -> String {
             format!("k:{}", Value::Object(key))
         }
         _ => format!("v:{item}"),
+    }
+}
+
+/// The Go type of a value that was read into anything.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 
@@ -194,18 +208,41 @@ impl Fields {
 
     /// The first part of a value that its schema does not know, or knows as something else.
     pub(crate) fn untyped(schema: &Schema, value: &Value) -> Option<String> {
-        let wrong = match (schema.resolve().kind, value) {
-            (Kind::String, Value::Number(number)) => {
-                Some(format!("expected string, got &value.valueUnstructured{{Value:{number}}}"))
+        let node = schema.resolve();
+        let scalar = node.kind == Kind::IntOrString || node.rules.get("format").is_some_and(|form| form == "date-time");
+        // Types that read themselves take any scalar.
+        let lenient = scalar || schema.type_name() == Some("Quantity");
+        let wrong = match (node.kind, value) {
+            (_, Value::Null) | (Kind::Any, _) => None,
+            _ if lenient => None,
+            (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => None,
+            (Kind::Integer | Kind::Number, Value::Number(_)) => None,
+            (Kind::Object, Value::Object(_)) | (Kind::Array, Value::Array(_)) => None,
+            (Kind::String, other) => {
+                Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", in_source(other)))
             }
-            (Kind::Integer | Kind::Number, Value::String(_)) => {
-                Some("expected numeric (int or float), got string".to_owned())
+            (Kind::Integer | Kind::Number, other) => {
+                Some(format!("expected numeric (int or float), got {}", type_of(other)))
             }
-            (Kind::Object, Value::String(text)) => Some(format!("expected map, got &{{{text}}}")),
-            _ => None,
+            (Kind::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", shown(other))),
+            (Kind::Array, other) => Some(format!("expected list, got &{{{}}}", shown(other))),
+            (_, other) => Some(format!("expected map, got &{{{}}}", shown(other))),
         };
-        if wrong.is_some() && schema.type_name() != Some("Quantity") {
-            return wrong.map(|wrong| format!(": {wrong}"));
+        if let Some(wrong) = wrong {
+            return Some(format!(": {wrong}"));
+        }
+        if let (ListType::Map(_), Value::Array(items)) = (&node.list, value) {
+            if let Some(at) = items.iter().position(|item| !item.is_object()) {
+                return Some(format!(": element {at}: associative list with keys may not have non-map elements"));
+            }
+            let steps: Vec<_> = items.iter().map(|item| item_step(schema, item)).collect();
+            if let Some((_, step)) =
+                steps.iter().enumerate().find(|(at, step)| steps.iter().take(*at).any(|it| it == *step))
+            {
+                let mut twice = Self::default();
+                twice.children.insert(step.clone(), Self::leaf());
+                return Some(format!(": duplicate entries for key {}", twice.paths().concat()));
+            }
         }
         for (step, schema, part) in parts(schema, value) {
             let mut place = Self::default();
@@ -264,6 +301,9 @@ impl Fields {
                             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
                         if empty && !kept.member {
                             members.shift_remove(name);
+                        } else if empty {
+                            // What is wanted but has nothing left in it is nothing.
+                            *value = Value::Null;
                         }
                     }
                 }

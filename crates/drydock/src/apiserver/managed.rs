@@ -144,6 +144,7 @@ impl Managed {
                 groups.push((who, paths));
             }
         }
+        groups.sort_unstable();
         let text = match (causes.as_slice(), groups.as_slice()) {
             ([], _) => return None,
             ([one], _) => format!("1 conflict: {}: {}", one.message, one.field),

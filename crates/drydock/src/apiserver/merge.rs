@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::{ApiError, Result};
 use super::fields::item_step;
+use super::go_json::shown;
 use super::schema::{ListType, Schema};
 
 /// The live value with everything the applied one says.
@@ -27,6 +28,11 @@ pub(crate) fn apply(schema: &Schema, live: &Value, applied: &Value) -> Value {
         }
         (Value::Array(live), Value::Array(applied)) if schema.resolve().list != ListType::Atomic => {
             Value::Array(apply_items(schema, live, applied))
+        }
+        // Nothing leaves a map or a list as it was, but for what the client itself had put there.
+        (Value::Object(members), Value::Null) if !schema.resolve().atomic_map && !members.is_empty() => live.clone(),
+        (Value::Array(items), Value::Null) if schema.resolve().list != ListType::Atomic && !items.is_empty() => {
+            live.clone()
         }
         _ => applied.clone(),
     }
@@ -120,6 +126,7 @@ fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()>
         Value::Array(items) => items,
         _ => Vec::new(),
     };
+    let before = items.clone();
     if patch.iter().any(|item| {
         item.get(PATCH).and_then(Value::as_str) == Some("replace")
             && item.as_object().is_some_and(|item| item.len() == 1)
@@ -138,7 +145,16 @@ fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()>
             if directive == Some("replace") {
                 continue;
             }
-            return Err(ApiError::bad_request(format!("map: {item} does not contain declared merge key: {key}")));
+            return Err(match item {
+                Value::Object(_) => {
+                    let item = shown(item);
+                    ApiError::unforeseen(&format!("map: {item} does not contain declared merge key: {key}"))
+                }
+                _ => {
+                    let lists = [shown(&Value::Array(before.clone())), shown(&Value::Array(patch.to_vec()))].join(" ");
+                    ApiError::unforeseen(&format!("list element types are not identical: [{lists}]"))
+                }
+            });
         };
         let at = items.iter().position(|known| known.get(key) == Some(id));
         match (directive, at) {

@@ -4,12 +4,14 @@ use bytes::Bytes;
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
+use super::convert::convert;
 use super::decode::decode;
 use super::error::{ApiError, Result};
+use super::go_json;
 use super::merge;
 use super::meta;
 use super::registry::Resource;
-use super::request::{Call, media_type, parse_body};
+use super::request::{Call, media_type};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
 use super::write::Ownership;
@@ -67,7 +69,11 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
     let mut object = live.clone();
     match media_type(&call.content_type) {
         "application/merge-patch+json" => {
-            json_patch::merge(&mut object, &patch_body(&call.body, "error decoding patch: ")?);
+            let patch = patch_body(&call.body, "error decoding patch: ")?;
+            if patch.is_null() {
+                return Err(ApiError::bad_request("Invalid JSON Patch"));
+            }
+            json_patch::merge(&mut object, &patch);
         }
         "application/json-patch+json" => {
             for operation in operations(&call.body)?.0 {
@@ -76,7 +82,11 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
             }
         }
         "application/strategic-merge-patch+json" if !call.served.resource.custom => {
-            merge::strategic(schema, &mut object, &patch_body(&call.body, "")?)?;
+            let patch = patch_body(&call.body, "")?;
+            if !patch.is_null() {
+                merge::strategic(schema, &mut object, &patch)?;
+            }
+            convert(schema, &mut object).map_err(|why| ApiError::unfitting_patch(&patch, &why))?;
         }
         _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }
@@ -85,25 +95,45 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
 
 /// A patch that is JSON and nothing else. What is wrong with it is said as Go does, after some words of the server.
 fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
-    let refuse = |why: &str| Err(ApiError::bad_request(format!("{words}{why}")));
-    match serde_json::from_slice::<Value>(body) {
-        Err(error) if error.is_eof() => refuse("unexpected end of JSON input"),
-        Ok(Value::Array(_)) => refuse("json: cannot unmarshal array into Go value of type map[string]interface {}"),
-        _ => parse_body(body),
+    let refuse = |why: String| ApiError::bad_request(format!("{words}{why}"));
+    match go_json::parse(body).map_err(refuse)? {
+        object @ (Value::Object(_) | Value::Null) => Ok(object),
+        other => {
+            let found = go_json::kind_of(&other);
+            Err(refuse(format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")))
+        }
     }
 }
 
-/// A list of operations. One that nobody knows is refused when its turn comes, and that is not said.
+/// A list of operations. One that nobody knows, or that lacks something, is refused when its turn comes, and that is not
+/// said.
 fn operations(body: &Bytes) -> Result<json_patch::Patch> {
-    let wrong = |why: &str| ApiError::bad_request(format!("error decoding patch: {why}"));
-    match serde_json::from_slice::<Value>(body) {
-        Err(error) if error.is_eof() => Err(wrong("unexpected end of JSON input")),
-        Ok(Value::Object(_)) => {
-            Err(wrong("json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))
+    let wrong = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let list = match go_json::parse(body).map_err(wrong)? {
+        Value::Array(list) => list,
+        Value::Null => Vec::new(),
+        other => {
+            let found = go_json::kind_of(&other);
+            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp")));
         }
-        Ok(Value::Array(list)) if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op"))) => Err(rejected()),
-        _ => serde_json::from_slice(body).map_err(|error| wrong(&error.to_string())),
+    };
+    for one in &list {
+        let found = go_json::kind_of(one);
+        let Value::Object(members) = one else {
+            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp")));
+        };
+        for field in ["op", "path", "from"] {
+            if let Some(found) = members.get(field).filter(|value| !value.is_string() && !value.is_null()) {
+                let found = go_json::kind_of(found);
+                let place = format!("Go struct field jsonPatchOp.{field} of type string");
+                return Err(wrong(format!("json: cannot unmarshal {found} into {place}")));
+            }
+        }
     }
+    if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op")) || meta::text(one, "/path").is_empty()) {
+        return Err(rejected());
+    }
+    serde_json::from_value(Value::Array(list)).map_err(|_| rejected())
 }
 
 /// The real server's library lets `replace` add a member that is not there.

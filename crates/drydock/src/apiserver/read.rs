@@ -27,7 +27,9 @@ impl Server {
     /// `get`.
     pub(crate) fn get(&self, call: &Call) -> Result<Answer> {
         let state = self.store.lock();
-        at_most(call.params.revision().map_err(ApiError::unread)?, &state)?;
+        // Events are read from where they are stored, the others from a cache, which is not prepared for nonsense.
+        let stored = call.served.resource.behaviour.owns_nothing;
+        at_most(call.params.revision().map_err(|error| if stored { error } else { error.unread() })?, &state)?;
         let found = match call.as_of {
             None => call.live(&state)?,
             Some(revision) => {
@@ -55,7 +57,7 @@ impl Server {
         let token = call.params.get("continue");
         let wanted = call.params.get("resourceVersionMatch");
         // "Any version" is answered from a cache, which knows no pages.
-        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty() || !wanted.is_empty());
+        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty() || wanted == "Exact");
         let (revision, after) = if !token.is_empty() {
             let token = parse_token(token)?;
             if asked.is_some_and(|asked| asked > 0) {

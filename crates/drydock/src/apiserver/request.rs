@@ -207,13 +207,15 @@ impl Call {
         let kind = if self.verb.starts_with("delete") { "" } else { &self.served.resource.kind };
         let accepted = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
         match media_type(&self.content_type) {
-            "" => unrecognized::read(&self.body, kind),
+            "" => unrecognized::read(&self.body, kind, false),
             protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
                 .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
             known if accepted.contains(&known) && known != protobuf::MEDIA_TYPE => {
-                let object = unrecognized::read(&self.body, kind)?;
+                let object = unrecognized::read(&self.body, kind, known == "application/yaml")?;
                 if self.served.resource.custom && !kind.is_empty() && self.subresource != "scale" {
-                    unrecognized::check_kind(&object, &self.body, kind)?;
+                    let version = self.served.version().name.as_str();
+                    let lenient = (self.params.get("fieldValidation") == "Ignore").then_some(version);
+                    unrecognized::check_kind(&object, &self.body, kind, lenient)?;
                 }
                 Ok(object)
             }
@@ -224,19 +226,23 @@ impl Call {
 
 /// JSON, or YAML where it is not JSON.
 pub(crate) fn parse_body(body: &Bytes) -> Result<Value> {
-    let value = match serde_json::from_slice(body) {
-        Ok(value) => Ok(value),
-        Err(error) if body.first() == Some(&b'{') => Err(error.to_string()),
-        Err(_) => {
-            let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
-            serde_saphyr::from_str::<Value>(text).map_err(|error| error.to_string())
-        }
-    };
-    match value {
+    match yaml(body) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err(ApiError::bad_request("the request body is not an object")),
-        Err(error) => Err(ApiError::bad_request(format!("couldn't decode the request body: {error}"))),
+        Err(()) => Err(ApiError::bad_request("yaml: did not find expected node content")),
     }
+}
+
+/// Anything in YAML, of which JSON is a part. What is wrong with it is not said: the words would not be Go's.
+pub(crate) fn yaml(body: &[u8]) -> Result<Value, ()> {
+    if let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
+    }
+    let text = std::str::from_utf8(body).map_err(drop)?;
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_saphyr::from_str::<Value>(text).map_err(drop)
 }
 
 /// A content type without its parameters.

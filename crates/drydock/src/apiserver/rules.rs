@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::error::Cause;
 use super::meta;
-use super::validate::{self, NameRule};
 
 /// A field that keeps the value it was given first.
 pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
@@ -60,85 +59,6 @@ pub(super) fn keys(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Replicas are not negative, the template carries the labels the selector asks for, containers are complete.
-pub(super) fn workload(object: &Value, causes: &mut Vec<Cause>) {
-    if let Some(replicas) = object.pointer("/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
-    {
-        causes.push(Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
-    }
-    let labels = object.pointer("/spec/template/metadata/labels");
-    validate::labels(labels, "spec.template.metadata.labels", causes);
-    let wanted = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let expressions = object.pointer("/spec/selector/matchExpressions").and_then(Value::as_array);
-    let spec = |field: &str| object.pointer(&format!("/spec/{field}")).and_then(Value::as_i64);
-    if let Some(deadline) = spec("progressDeadlineSeconds").filter(|it| *it <= spec("minReadySeconds").unwrap_or(0)) {
-        let why = "must be greater than minReadySeconds";
-        causes.push(Cause::invalid("spec.progressDeadlineSeconds", &json!(deadline), why));
-    }
-    if object.pointer("/spec/selector").is_none_or(Value::is_null) {
-        causes.push(Cause::required("spec.selector", ""));
-        let labels = labels.cloned().unwrap_or_default();
-        let why = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid("spec.template.metadata.labels", &labels, why));
-    } else if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
-        let selector = object.pointer("/spec/selector").cloned().unwrap_or_default();
-        causes.push(Cause::invalid("spec.selector", &selector, "empty selector is invalid for deployment"));
-    }
-    let carried = |key: &str| labels.and_then(|labels| labels.get(key));
-    if wanted.into_iter().flatten().any(|(key, value)| carried(key) != Some(value)) {
-        let shown = labels.cloned().unwrap_or(json!({}));
-        causes.push(Cause {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {shown}: `selector` does not match template `labels`"),
-            field: "spec.template.metadata.labels".into(),
-        });
-    }
-    containers(object.pointer("/spec/template/spec/containers"), "spec.template.spec.containers", causes);
-}
-
-/// A Deployment gets on somehow, and its pods never end.
-pub(super) fn strategy(deployment: &Value, causes: &mut Vec<Cause>) {
-    let policy = deployment.pointer("/spec/template/spec/restartPolicy").cloned().unwrap_or_default();
-    if policy != "Always" {
-        causes.push(Cause::unsupported("spec.template.spec.restartPolicy", &policy, &[json!("Always")]));
-    }
-    let rolling = deployment.pointer("/spec/strategy/rollingUpdate").filter(|rolling| !rolling.is_null());
-    let Some(rolling) = rolling else { return };
-    if meta::text(deployment, "/spec/strategy/type") == "Recreate" {
-        let why = "may not be specified when strategy `type` is 'Recreate'";
-        causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
-        return;
-    }
-    let none = |field: &str| rolling.get(field).is_some_and(|value| *value == 0 || *value == "0%");
-    if none("maxUnavailable") && none("maxSurge") {
-        let value = rolling.get("maxUnavailable").unwrap_or(&Value::Null);
-        let why = "may not be 0 when `maxSurge` is 0";
-        causes.push(Cause::invalid("spec.strategy.rollingUpdate.maxUnavailable", value, why));
-    }
-}
-
-/// What is counted in the status of a Deployment can be.
-pub(super) fn counts(deployment: &Value, causes: &mut Vec<Cause>) {
-    let number = |field: &str| deployment.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
-    let fields = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
-    for field in fields.into_iter().chain(["observedGeneration"]) {
-        if number(field) < 0 {
-            let why = "must be greater than or equal to 0";
-            causes.push(Cause::invalid(format!("status.{field}"), &json!(number(field)), why));
-        }
-    }
-    for field in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
-        if number(field) > number("replicas") {
-            let why = "cannot be greater than status.replicas";
-            causes.push(Cause::invalid(format!("status.{field}"), &json!(number(field)), why));
-        }
-    }
-    if number("availableReplicas") > number("readyReplicas") {
-        let why = "cannot be greater than readyReplicas";
-        causes.push(Cause::invalid("status.availableReplicas", &json!(number("availableReplicas")), why));
-    }
-}
-
 pub(super) fn lease(lease: &Value, causes: &mut Vec<Cause>) {
     let number = |field: &str| lease.pointer(&format!("/spec/{field}")).filter(|number| number.is_i64());
     if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| seconds.as_i64() <= Some(0)) {
@@ -149,38 +69,39 @@ pub(super) fn lease(lease: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn containers_have_images(pod: &Value, causes: &mut Vec<Cause>) {
-    containers(pod.pointer("/spec/containers"), "spec.containers", causes);
-}
-
-pub(super) fn containers(list: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
-    let list = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if list.is_empty() {
-        causes.push(Cause::required(path, ""));
-    }
-    for (at, container) in list.iter().enumerate() {
-        let name = meta::text(container, "/name");
-        if !name.is_empty()
-            && let Some(cause) = validate::name(NameRule::Label, name)
-        {
-            causes.push(Cause { field: format!("{path}[{at}].name"), ..cause });
-        }
-        if list.iter().take(at).any(|other| meta::text(other, "/name") == name) && !name.is_empty() {
-            causes.push(Cause::duplicate(format!("{path}[{at}].name"), &json!(name)));
-        }
-        if meta::text(container, "/image").is_empty() {
-            causes.push(Cause::required(format!("{path}[{at}].image"), ""));
-        }
-    }
-}
-
 /// A pod runs what it was made for; only its images and the ways to end it can change.
 pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    for list in ["containers", "initContainers"] {
+        let count = |pod: &Value| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).map_or(0, Vec::len);
+        if count(old) != count(new) {
+            let why = format!("pod updates may not add or remove {list}");
+            causes.push(Cause::forbidden(format!("spec.{list}"), &why));
+            return;
+        }
+    }
+    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    match (deadline(old), deadline(new)) {
+        (Some(before), Some(after)) if before < after => {
+            let why = "must be less than or equal to previous value";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", &json!(after), why));
+            return;
+        }
+        (Some(_), None) => {
+            let why = "must not update from a positive integer to nil value";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", &Value::Null, why));
+        }
+        _ => {}
+    }
+    let grace = |pod: &Value| pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let mended = grace(old).is_some_and(|grace| grace < 0) && grace(new) == Some(1);
     let fixed = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or_default();
         let members = meta::members(&mut spec);
-        for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"] {
+        for field in ["activeDeadlineSeconds", "tolerations"] {
             members.shift_remove(field);
+        }
+        if mended {
+            members.shift_remove("terminationGracePeriodSeconds");
         }
         for list in ["containers", "initContainers"] {
             for container in members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -216,36 +137,6 @@ pub(super) fn event(object: &Value, causes: &mut Vec<Cause>) {
     }
     if wrong {
         causes.push(Cause::invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace"));
-    }
-}
-
-pub(super) fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-    let (min, max) = (number("/spec/minReplicas").unwrap_or(1), number("/spec/maxReplicas").unwrap_or(0));
-    if min < 1 {
-        causes.push(Cause::invalid("spec.minReplicas", &json!(min), "must be greater than or equal to 1"));
-    }
-    let metrics = object.pointer("/spec/metrics").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    for (at, metric) in metrics.iter().enumerate() {
-        let known = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-        let kind = metric.get("type").cloned().unwrap_or_default();
-        if kind.as_str().is_none_or(|kind| !known.contains(&kind)) {
-            let allowed = known.map(|word| json!(word));
-            causes.push(Cause::unsupported(&format!("spec.metrics[{at}].type"), &kind, &allowed));
-        } else if kind == "Resource" && metric.get("resource").is_none() {
-            let why = "must populate information for the given metric source";
-            causes.push(Cause::required(format!("spec.metrics[{at}].resource"), why));
-        }
-    }
-    if min == 0 && !metrics.iter().any(|metric| ["Object", "External"].contains(&meta::text(metric, "/type"))) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        causes.push(Cause::forbidden("spec.metrics", why));
-    }
-    if max < 1 {
-        causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
-    }
-    if max < min {
-        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to `minReplicas`"));
     }
 }
 

@@ -224,16 +224,14 @@ impl Schema {
         let node = self.resolve();
         match value {
             Value::Object(members) => {
-                let unknown: Vec<_> = members.keys().filter(|name| node.member(name).is_none()).cloned().collect();
-                for name in unknown {
-                    members.shift_remove(&name);
-                    dropped.push(join(path, &name));
-                }
-                for (name, value) in members {
-                    if let Some(schema) = node.member(name) {
-                        schema.prune(value, &join(path, name), dropped);
+                members.retain(|name, value| {
+                    let place = join(path, name);
+                    match node.member(name) {
+                        Some(schema) => schema.prune(value, &place, dropped),
+                        None => dropped.push(place),
                     }
-                }
+                    node.member(name).is_some()
+                });
             }
             Value::Array(items) => {
                 for (at, item) in items.iter_mut().enumerate() {

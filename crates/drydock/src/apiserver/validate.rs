@@ -310,7 +310,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// What is wrong with a key of labels or annotations.
-fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
     let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
     let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
     if !right {
@@ -322,18 +322,17 @@ fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// What is wrong with annotations. Upper case is fine everywhere in their keys.
-pub(crate) fn annotations(object: &Value, causes: &mut Vec<Cause>) {
-    const PATH: &str = "metadata.annotations";
+pub(crate) fn annotations(annotations: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     let mut size = 0;
-    for (key, value) in object.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten() {
-        qualified_key(&key.to_ascii_lowercase(), PATH, causes);
+    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+        qualified_key(&key.to_ascii_lowercase(), path, causes);
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_LIMIT {
         causes.push(Cause {
             reason: "FieldValueTooLong",
             message: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
-            field: PATH.into(),
+            field: path.into(),
         });
     }
 }
@@ -376,7 +375,7 @@ pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let told = causes.len();
     for owner in owners.into_iter().flatten() {
-        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "")] {
+        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", ""), ("uid", "")] {
             if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
                 let why = format!("{word} must not be empty").trim_start().to_owned();
                 causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &Value::from(""), &why));

@@ -8,19 +8,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::crd::Rules;
 use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
 use super::fields::Fields;
+use super::judge::{Change, judge};
 use super::managed::{Managed, Operation};
 use super::meta;
 use super::patch::APPLY;
-use super::ratchet::forgive;
 use super::registry::api_version;
 use super::request::{Call, media_type};
 use super::server::{Answer, Reply, Server};
 use super::store::{Key, State};
-use super::validate::{self, Strictness};
 use super::zero::zero;
 
 /// How often a generated name is tried again when it is taken.
@@ -58,9 +56,16 @@ impl Server {
     /// `update`: replaces an object.
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
         let mut object = call.object()?;
-        let warnings = shape(call, &mut object)?;
+        let mut warnings = shape(call, &mut object)?;
+        let held = call.live(&self.store.lock()).ok();
+        let held = held.as_deref().map(meta::finalizers).unwrap_or_default();
         match self.update_shaped(call, object) {
-            Ok(answer) => Ok(Reply { answer, warnings }),
+            Ok(answer) => {
+                if let Answer::Object(_, object) = &answer {
+                    warnings.extend(unclaimed_finalizers(call, &held, object));
+                }
+                Ok(Reply { answer, warnings })
+            }
             Err(error) => Err(error.after(&warnings)),
         }
     }
@@ -96,6 +101,7 @@ impl Server {
         match self.insert_shaped(state, call, object, ownership) {
             Ok(object) => {
                 warnings.extend((call.served.resource.behaviour.warn)(&object));
+                warnings.extend(unclaimed_finalizers(call, &[], &object));
                 Ok(Written { object, warnings })
             }
             Err(error) => Err(error.after(&warnings)),
@@ -111,9 +117,6 @@ impl Server {
     ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
-        if !meta::field(&object, "resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-        }
         self.check_namespace(state, call, &object)?;
         let key = Key {
             namespace: call.namespace.clone().unwrap_or_default(),
@@ -139,7 +142,7 @@ impl Server {
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        check(call, &object, None, Vec::new())?;
+        judge(call, &object, None)?;
         let mut causes = Vec::new();
         (behaviour.check_new)(&object, state, &mut causes);
         if !causes.is_empty() {
@@ -153,6 +156,10 @@ impl Server {
         if call.dry_run() {
             return Ok(Arc::new(object));
         }
+        // It is only when something is to be stored that anybody looks.
+        if !meta::field(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+        }
         Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
     }
 
@@ -165,9 +172,12 @@ impl Server {
         mut new: Value,
         ownership: Ownership,
     ) -> Result<Written> {
-        let warnings = shape(call, &mut new)?;
+        let mut warnings = shape(call, &mut new)?;
         match self.replace_shaped(state, call, live, new, ownership) {
-            Ok(object) => Ok(Written { object, warnings }),
+            Ok(object) => {
+                warnings.extend(unclaimed_finalizers(call, &meta::finalizers(live), &object));
+                Ok(Written { object, warnings })
+            }
             Err(error) => Err(error.after(&warnings)),
         }
     }
@@ -182,29 +192,22 @@ impl Server {
     ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         check_identity(call, live, &new)?;
-        let mut causes = Vec::new();
-        let uid = new.pointer("/metadata/uid").filter(|uid| **uid != meta::uid(live)).cloned();
-        if let Some(uid) = uid.filter(|uid| call.verb == "patch" && *uid != "") {
-            // All kinds but Events look twice.
-            let times = if resource.behaviour.owns_nothing { 1 } else { 2 };
-            causes.extend(vec![Cause::invalid("metadata.uid", &uid, "field is immutable"); times]);
-        }
+        let said = new.pointer("/metadata/uid").cloned();
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
         (resource.behaviour.complete)(&mut new);
-        // Whoever takes all fields from their owners owns what is there.
-        let managed = if managed.is_empty() && !Managed::of(live).is_empty() && resource.custom {
-            self.own(call, &zero(call.served.stored_schema()), &new, managed, ownership)
-        } else {
-            self.own(call, live, &new, managed, ownership)
+        let managed = match ownership {
+            // Fields that belong to nobody stay so until somebody applies.
+            Ownership::Written if managed.is_empty() => managed,
+            ownership => self.own(call, live, &new, managed, ownership),
         };
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
             let bump = i64::from(desired_state_changed(call, live, &new));
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
-        check(call, &new, Some(live), causes)?;
+        judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
         managed.write_to(&mut new);
         stamp_version(call, &mut new);
         if new == **live {
@@ -227,9 +230,16 @@ impl Server {
         match ownership {
             Ownership::Applied(applied) => applied,
             Ownership::Written => {
-                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let (mut changed, mut removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let mut time = meta::seconds(self.clock.now());
+                if call.subresource == "scale" {
+                    // The real server works this out on the Scale, which does not mention zero and has no time.
+                    time.clear();
+                    if call.replicas(new) == 0 {
+                        (changed, removed) = (Fields::default(), changed);
+                    }
+                }
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
-                let time = meta::seconds(self.clock.now());
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
                 managed
             }
@@ -292,13 +302,36 @@ impl Server {
     }
 }
 
+/// Custom resources may have finalizers that do not say whose they are, but it is not recommended.
+fn unclaimed_finalizers(call: &Call, held: &[&str], object: &Value) -> Vec<String> {
+    let known = ["foregroundDeletion", "kubernetes", "orphan"];
+    let new = meta::finalizers(object).into_iter().filter(|name| !held.contains(name) && !known.contains(name));
+    new.filter(|name| call.served.resource.custom && !name.contains('/'))
+        .map(|name| {
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with \
+                 other finalizer writers"
+            )
+        })
+        .collect()
+}
+
+impl Call {
+    /// How many replicas an object is to have.
+    fn replicas(&self, object: &Value) -> i64 {
+        let pointer = self.served.version().scale.as_ref().map_or("", |paths| paths.spec_replicas.as_str());
+        object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    }
+}
+
 /// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
 /// another; what is no list of owners, or comes through a sub-resource, is not listened to.
 fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
     let said = new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
     match said.map(Vec::as_slice) {
         None => Managed::of(live),
-        Some([]) => Managed::default(),
+        // Only Go's types can tell a list that is empty from none.
+        Some([]) if !call.served.resource.custom => Managed::default(),
         Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
         Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
     }
@@ -312,8 +345,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     if !resource.custom && !sent.is_empty() && sent != expected && !is_known_version(&resource.group, sent) {
         let kind = &resource.kind;
         let sent_kind = if meta::text(object, "/kind").is_empty() { kind } else { meta::text(object, "/kind") };
+        let version = sent.rsplit('/').next().unwrap_or(sent);
         return Err(ApiError::bad_request(format!(
-            "{sent_kind} in version {sent:?} cannot be handled as a {kind}: no kind {sent_kind:?} is registered for version \
+            "{sent_kind} in version {version:?} cannot be handled as a {kind}: no kind {sent_kind:?} is registered for version \
              {sent:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
         )));
     }
@@ -345,14 +379,25 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     members.insert("apiVersion".into(), expected.into());
     members.insert("kind".into(), resource.kind.clone().into());
     let schema = call.served.version().schema();
-    schema.drop_nulls(object);
+    if resource.custom && call.verb == "patch" && media_type(&call.content_type) == APPLY {
+        // Whoever applies nothing means it, and is told when that cannot be.
+        if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
+            schema.drop_nulls(metadata);
+        }
+    } else {
+        schema.drop_nulls(object);
+    }
     let mut dropped = Vec::new();
     schema.prune(object, "", &mut dropped);
     if !resource.custom {
         decode(schema, object).map_err(|why| unreadable(call, &why))?;
         schema.drop_empty(object);
     } else if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
+        decode(schema, metadata).map_err(|why| unreadable(call, &why))?;
         schema.drop_empty(metadata);
+    }
+    if resource.custom {
+        dropped.sort_unstable();
     }
     if let Some(lens) = resource.lens {
         lens.store(object);
@@ -384,66 +429,6 @@ fn is_known_version(group: &str, version: &str) -> bool {
 fn unreadable(call: &Call, why: &str) -> ApiError {
     let (kind, version) = (&call.served.resource.kind, &call.served.version().name);
     ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-}
-
-/// All rules an object must obey.
-fn check(call: &Call, object: &Value, old: Option<&Value>, mut causes: Vec<Cause>) -> Result<()> {
-    let resource = &call.served.resource;
-    let version = call.served.version();
-    let told = causes.len();
-    if old.is_none() {
-        causes.extend(validate::name(resource.behaviour.name, meta::name(object)));
-    }
-    validate::labels(object.pointer("/metadata/labels"), "metadata.labels", &mut causes);
-    validate::annotations(object, &mut causes);
-    // Only the oldest kinds insist on it.
-    if resource.group.is_empty() && !resource.behaviour.owns_nothing {
-        validate::finalizer_names(object, &mut causes);
-    }
-    validate::owners(object, &mut causes);
-    if let Some(old) = old.filter(|old| meta::deleting(old)) {
-        validate::finalizers(old, object, &mut causes);
-    }
-    let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
-    let complaints = |object: &Value| {
-        let mut causes = Vec::new();
-        validate::validate(call.served.stored_schema(), object, "", strictness, &mut causes);
-        causes
-    };
-    let mut shape = complaints(object);
-    if let Some(old) = old.filter(|_| resource.custom && !shape.is_empty()) {
-        forgive(&mut shape, &complaints(old), version.schema(), old, object);
-    }
-    causes.extend(shape);
-    // Rules over values make no sense on an object of the wrong shape.
-    let blocked = causes.iter().any(Cause::blocks_rules);
-    if causes.len() == told {
-        (resource.behaviour.check)(object, &mut causes);
-        if let Some(old) = old {
-            (resource.behaviour.check_update)(old, object, &mut causes);
-        }
-    }
-    match version.rules() {
-        Some(_) if blocked => causes.push(Cause::unchecked()),
-        Some(rules) if old.is_some_and(|old| rules.have_judged(old, object)) => {}
-        Some(rules) => {
-            let mut broken = cel_causes(rules, object, old);
-            if let Some(old) = old.filter(|_| !broken.is_empty()) {
-                // Rules about a change are not asked here, so they are never forgiven.
-                forgive(&mut broken, &cel_causes(rules, old, None), version.schema(), old, object);
-            }
-            causes.extend(broken);
-        }
-        None => {}
-    }
-    if call.subresource == "status" && resource.custom {
-        // Only the status is looked at, and that is where the names begin.
-        for cause in &mut causes {
-            let short = cause.field.strip_prefix("status.").unwrap_or_default();
-            cause.message = cause.message.replace(&format!("{} in body", cause.field), &format!("{short} in body"));
-        }
-    }
-    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
 }
 
 /// An update must mean the object at its address.
@@ -573,23 +558,4 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && meta::finalizers(object).is_empty()
         && grace == 0
         && object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
-}
-
-fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Err(errors) = kube_cel::validate_compiled(&rules.compiled, object, old) else { return Vec::new() };
-    errors.into_vec().iter().map(|error| cel_cause(error, object)).collect()
-}
-
-/// A broken rule, with the value it is about.
-fn cel_cause(error: &kube_cel::ValidationError, object: &Value) -> Cause {
-    let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
-    let value = object.pointer(&pointer).unwrap_or(&Value::Null);
-    match error.reason.as_deref() {
-        Some("FieldValueForbidden") => Cause::forbidden(&error.field_path, &error.message),
-        Some("FieldValueRequired") => Cause::required(&error.field_path, &error.message),
-        _ if value.is_null() || value.is_object() || value.is_array() => {
-            Cause::invalid_unshown(&error.field_path, &error.message)
-        }
-        _ => Cause::invalid(&error.field_path, value, &error.message),
-    }
 }

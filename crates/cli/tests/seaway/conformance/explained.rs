@@ -32,6 +32,17 @@ pub static EXPLAINED: &[Explained] = &[
                 && said.contains("StorageError: invalid object, Code: 4, Key: ")
         },
     },
+    Explained {
+        sentence: "A refused change of a pod names the fields that may change, without the diff of Go's structs.",
+        covers: |difference| {
+            let said = |said: &Option<Value>| said.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (real, drydock) = (said(&difference.real), said(&difference.drydock));
+            difference.step.path.contains("/pods/")
+                && both(difference, 422)
+                && drydock.contains("pod updates may not change fields other than")
+                && real.strip_prefix(drydock.trim_end_matches(']')).is_some_and(|diff| diff.starts_with("\n@@ "))
+        },
+    },
 ];
 
 fn both(difference: &Difference, code: u16) -> bool {

@@ -12,6 +12,7 @@
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
+//! | causes of a conflict | sorted | the order of a Go map |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
 //! | what a bookmark has beside its metadata | left out | whatever Go writes for an object that is empty |
@@ -120,6 +121,11 @@ impl Mask {
                     .is_some_and(|kind| kind.ends_with("List") || kind == "Table" || kind == "Status")
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
                 let cause = members.contains_key("field") && members.contains_key("reason");
+                if let Some(Value::Array(causes)) = members.get_mut("causes")
+                    && causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+                {
+                    causes.sort_by_key(ToString::to_string);
+                }
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),

@@ -8,7 +8,7 @@ use super::compare::Difference;
 use super::explained::{EXPLAINED, explanation};
 
 /// How many kinds of differences are shown.
-const SHOWN: usize = 80;
+const SHOWN: usize = 400;
 
 #[derive(Default)]
 struct Counts {

@@ -14,7 +14,7 @@ use super::explained::explanation;
 use super::generator;
 use super::mask::masked;
 use super::runner::{self, Run};
-use super::script::Step;
+use super::script::{Body, Step};
 use crate::real::{ApiServer, Etcd};
 
 /// How often a script is tried when a server was too slow for its watches.
@@ -109,6 +109,35 @@ impl Servers {
         found
     }
 
+    /// Asks both and prints what they say: `METHOD /path content-type body`, one request per line.
+    pub async fn by_hand(&self, lines: &str) {
+        let mut steps = Vec::new();
+        for (id, line) in lines.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+            let mut words = line.splitn(4, ' ');
+            let mut word = || words.next().unwrap_or_default().to_owned();
+            let method = match word().as_str() {
+                "POST" => "POST",
+                "PUT" => "PUT",
+                "PATCH" => "PATCH",
+                "DELETE" => "DELETE",
+                _ => "GET",
+            };
+            let (path, headers) = (word(), vec![("content-type", word())]);
+            steps.push(Step { id, method, path, headers, body: Body::Text(word()) });
+        }
+        let namespace = format!("run-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
+        let (real, drydock): (Run, Run) =
+            tokio::join!(runner::run(&self.real, &namespace, &steps), runner::run(&self.drydock, &namespace, &steps));
+        for (step, (real, drydock)) in steps.iter().zip(masked(&real.answers).iter().zip(masked(&drydock.answers))) {
+            eprintln!("{step}");
+            if *real == drydock {
+                eprintln!("both:           {real}");
+            } else {
+                eprintln!("kube-apiserver: {real}\ndrydock:        {drydock}");
+            }
+        }
+    }
+
     fn unexplained(found: Vec<Difference>) -> Vec<Difference> {
         found.into_iter().filter(|difference| explanation(difference).is_none()).collect()
     }
@@ -116,7 +145,7 @@ impl Servers {
     /// Prints every request and answer of a seed, and the shortest sequence that still differs.
     pub async fn replay(&self, seed: u64) {
         for step in generator::script(seed) {
-            println!("{step}");
+            eprintln!("{step}");
         }
         self.replay_quietly(seed).await;
     }
@@ -124,7 +153,7 @@ impl Servers {
     pub async fn replay_quietly(&self, seed: u64) {
         let mut steps = generator::script(seed);
         let mut found = Self::unexplained(self.differences(&steps).await);
-        let Some(first) = found.first().cloned() else { return println!("seed {seed}: no difference") };
+        let Some(first) = found.first().cloned() else { return eprintln!("seed {seed}: no difference") };
         if !first.step.is_watch() {
             steps.truncate(steps.iter().position(|step| step.id == first.step.id).unwrap_or(0) + 1);
         }
@@ -143,15 +172,15 @@ impl Servers {
                 index += 1;
             }
         }
-        println!("\nseed {seed} differs; the shortest sequence that does:");
+        eprintln!("\nseed {seed} differs; the shortest sequence that does:");
         for step in &steps {
-            println!("{step}");
+            eprintln!("{step}");
         }
         for difference in found.iter().filter(|difference| difference.step.id == first.step.id) {
-            println!("{difference}");
+            eprintln!("{difference}");
         }
-        println!("kube-apiserver: {}\ndrydock:        {}", first.answers.0, first.answers.1);
-        println!(
+        eprintln!("kube-apiserver: {}\ndrydock:        {}", first.answers.0, first.answers.1);
+        eprintln!(
             "again: SEAWAY_CONFORMANCE_SEED={seed} cargo test --workspace --test seaway {} -- --nocapture",
             super::TEST
         );

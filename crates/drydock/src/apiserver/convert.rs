@@ -1,0 +1,154 @@
+//! From a map of anything to a Go struct: the way objects take that were patched strategically or applied, and what Go
+//! says when a value does not fit. (What arrives as JSON takes another way, with other words: see `decode`.)
+
+use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
+use serde_json::{Number, Value};
+
+use super::decode::{format, is_moment, layout};
+use super::go_json::kind_of;
+use super::quantity::Quantity;
+use super::schema::{Kind, Schema};
+
+/// Checks a value and brings it into the form that Go's type gives it. The error is Go's.
+pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> {
+    let node = schema.resolve();
+    if value.is_null() {
+        return Ok(());
+    }
+    if schema.type_name() == Some("Quantity") {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        return Quantity::parse(&text).map(drop).map_err(str::to_owned);
+    }
+    match node.kind {
+        Kind::Any => Ok(()),
+        Kind::IntOrString => int_or_string(value),
+        Kind::String if format(node) == "date-time" => moment(schema, value),
+        Kind::String if format(node) == "byte" => bytes(value),
+        Kind::String if value.is_string() => Ok(()),
+        Kind::String if value.is_i64() => Err("cannot convert int64 to string".to_owned()),
+        Kind::String => Err("unrecognized type: string".to_owned()),
+        Kind::Boolean if value.is_boolean() => Ok(()),
+        Kind::Boolean => Err("unrecognized type: bool".to_owned()),
+        Kind::Number if value.is_number() => Ok(()),
+        Kind::Number => Err("unrecognized type: float64".to_owned()),
+        Kind::Integer => integer(format(node), value),
+        Kind::Array => match value {
+            Value::Array(items) => items.iter_mut().try_for_each(|item| convert(node.item(), item)),
+            other => Err(format!("cannot restore slice from {}", source_of(other))),
+        },
+        Kind::Object => {
+            let is_struct = !node.properties.is_empty();
+            match value {
+                Value::Object(members) => members.iter_mut().try_for_each(|(name, value)| match node.member(name) {
+                    Some(schema) => convert(schema, value),
+                    None => Ok(()),
+                }),
+                other if is_struct => Err(format!("cannot restore struct from: {}", source_of(other))),
+                other => Err(format!("cannot restore map from {}", source_of(other))),
+            }
+        }
+    }
+}
+
+/// What Go calls a value that has been read into anything.
+fn source_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "interface",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// Whole numbers are cut to size, as Go does; what is too large comes out as something else.
+fn integer(format: &str, value: &mut Value) -> Result<(), String> {
+    let wanted = if format == "int32" { "int32" } else { "int64" };
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64);
+            *number = whole.map(Number::from).ok_or_else(|| format!("cannot convert float64 to {wanted}"))?;
+            Ok(())
+        }
+        Value::Number(number) => {
+            if let (Some(long), "int32") = (number.as_i64(), wanted) {
+                *number = Number::from(long as i32);
+            }
+            Ok(())
+        }
+        _ => Err(format!("unrecognized type: {wanted}")),
+    }
+}
+
+fn int_or_string(value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(_) => Ok(()),
+        Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => Ok(()),
+        Value::Number(number) => Err(format!("json: cannot unmarshal number {number} into Go value of type int32")),
+        other => Err(format!("json: cannot unmarshal {} into Go value of type int32", kind_of(other))),
+    }
+}
+
+fn moment(schema: &Schema, value: &Value) -> Result<(), String> {
+    match value.as_str() {
+        Some(text) if is_moment(text) => Ok(()),
+        Some(text) => {
+            let layout = layout(schema);
+            Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+        }
+        None => Err(format!("json: cannot unmarshal {} into Go value of type string", kind_of(value))),
+    }
+}
+
+fn bytes(value: &Value) -> Result<(), String> {
+    let Some(text) = value.as_str() else { return Err(format!("cannot restore slice from {}", source_of(value))) };
+    let text: String = text.chars().filter(|sign| !matches!(sign, '\r' | '\n')).collect();
+    STANDARD
+        .decode(text.as_bytes())
+        .map(drop)
+        .map_err(|error| format!("error decoding from json: {}", wrong_at(&error, &text)))
+}
+
+/// Where a text stops to be base64.
+pub(crate) fn wrong_at(error: &DecodeError, text: &str) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
+        _ => text.len(),
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(mut value: Value) -> String {
+        convert(&Schema::named("apps.v1.Deployment"), &mut value).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_words_of_go() {
+        assert_eq!(said(json!({"spec": {"replicas": 2}})), "");
+        assert_eq!(said(json!({"spec": {"replicas": "two"}})), "unrecognized type: int32");
+        assert_eq!(said(json!({"spec": {"replicas": 1.5}})), "cannot convert float64 to int32");
+        assert_eq!(said(json!({"spec": "x"})), "cannot restore struct from: string");
+        assert_eq!(said(json!({"metadata": {"labels": ["x"]}})), "cannot restore map from slice");
+        assert_eq!(said(json!({"metadata": {"labels": {"x": 1}}})), "cannot convert int64 to string");
+        assert_eq!(
+            said(json!({"spec": {"template": {"spec": {"containers": "x"}}}})),
+            "cannot restore slice from string"
+        );
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_cut() {
+        let mut value = json!({"spec": {"replicas": 3_000_000_000_i64}});
+        convert(&Schema::named("apps.v1.Deployment"), &mut value).unwrap();
+        assert_eq!(value, json!({"spec": {"replicas": -1_294_967_296}}));
+    }
+}

@@ -1,0 +1,153 @@
+//! All rules an object must obey, in the order in which the real server asks for them.
+//!
+//! A new object is looked at once. A changed one is looked at by the machinery that all kinds share and then by its own
+//! kind, which begin alike: the same complaint about metadata comes up to four times.
+
+use serde_json::Value;
+
+use super::builtin::Second;
+use super::crd::Rules;
+use super::error::{ApiError, Cause, Result};
+use super::meta;
+use super::ratchet::forgive;
+use super::registry::Resource;
+use super::request::Call;
+use super::validate::{self, Strictness};
+
+/// What is known about a change beside the object it leaves.
+pub(crate) struct Change<'a> {
+    pub(crate) live: &'a Value,
+    /// The uid as the client says it.
+    pub(crate) uid: Option<&'a Value>,
+}
+
+/// Refuses an object that breaks a rule.
+pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) -> Result<()> {
+    let resource = &call.served.resource;
+    let behaviour = resource.behaviour;
+    let mut causes = Vec::new();
+    match change {
+        None => {
+            causes.extend(validate::name(behaviour.name, meta::name(object)));
+            metadata(object, &mut causes);
+            finalizer_names(resource, object, &mut causes);
+            own_rules(call, object, None, &mut causes);
+        }
+        Some(change) => {
+            // Through its status, the metadata of a custom resource cannot be changed.
+            if !(resource.custom && call.subresource == "status") {
+                metadata(object, &mut causes);
+                changed_metadata(change, object, &mut causes);
+                // Nobody looks at Events a second time.
+                if !behaviour.owns_nothing {
+                    changed_metadata(change, object, &mut causes);
+                    finalizer_names(resource, object, &mut causes);
+                }
+            }
+            let whole = call.subresource.is_empty();
+            if behaviour.second == Second::AfterTheChange {
+                (behaviour.check_update)(change.live, object, &mut causes);
+            }
+            if behaviour.second != Second::Never && whole {
+                metadata(object, &mut causes);
+                finalizer_names(resource, object, &mut causes);
+            }
+            own_rules(call, object, Some(change.live), &mut causes);
+        }
+    }
+    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
+}
+
+/// Labels, annotations and owners.
+fn metadata(object: &Value, causes: &mut Vec<Cause>) {
+    validate::labels(object.pointer("/metadata/labels"), "metadata.labels", causes);
+    validate::annotations(object.pointer("/metadata/annotations"), "metadata.annotations", causes);
+    validate::owners(object, causes);
+}
+
+/// What of the metadata may change.
+fn changed_metadata(change: &Change<'_>, object: &Value, causes: &mut Vec<Cause>) {
+    if meta::deleting(change.live) {
+        validate::finalizers(change.live, object, causes);
+    }
+    if let Some(uid) = change.uid.filter(|uid| **uid != "" && **uid != meta::uid(change.live)) {
+        causes.push(Cause::invalid("metadata.uid", uid, "field is immutable"));
+    }
+    metadata(object, causes);
+}
+
+/// Only the oldest kinds insist on names that say whose a finalizer is.
+fn finalizer_names(resource: &Resource, object: &Value, causes: &mut Vec<Cause>) {
+    let old = ["", "apps", "autoscaling"].contains(&resource.group.as_str());
+    if old && !resource.custom && !resource.behaviour.owns_nothing {
+        validate::finalizer_names(object, causes);
+    }
+}
+
+/// The rules of the kind itself.
+fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let resource = &call.served.resource;
+    let behaviour = resource.behaviour;
+    let version = call.served.version();
+    let told = causes.len();
+    let strictness = if resource.custom { Strictness::Declared } else { Strictness::Builtin };
+    let complaints = |object: &Value| {
+        let mut causes = Vec::new();
+        validate::validate(call.served.stored_schema(), object, "", strictness, &mut causes);
+        causes
+    };
+    if !behaviour.complete_rules {
+        let mut shape = complaints(object);
+        if let Some(old) = old.filter(|_| resource.custom && !shape.is_empty()) {
+            forgive(&mut shape, &complaints(old), version.schema(), old, object);
+        }
+        causes.extend(shape);
+    }
+    // Rules over values make no sense on an object of the wrong shape.
+    let blocked = causes.iter().skip(told).any(Cause::blocks_rules);
+    if causes.len() == told {
+        (behaviour.check)(object, causes);
+        if let Some(old) = old.filter(|_| behaviour.second != Second::AfterTheChange) {
+            (behaviour.check_update)(old, object, causes);
+        }
+    }
+    match version.rules() {
+        Some(_) if blocked => causes.push(Cause::unchecked()),
+        Some(rules) if old.is_some_and(|old| rules.have_judged(old, object)) => {}
+        Some(rules) => {
+            let mut broken = cel_causes(rules, object, old);
+            if let Some(old) = old.filter(|_| !broken.is_empty()) {
+                // Rules about a change are not asked here, so they are never forgiven.
+                forgive(&mut broken, &cel_causes(rules, old, None), version.schema(), old, object);
+            }
+            causes.extend(broken);
+        }
+        None => {}
+    }
+    if call.subresource == "status" && resource.custom {
+        // Only the status is looked at, and that is where the names begin.
+        for cause in causes {
+            let short = cause.field.strip_prefix("status.").unwrap_or_default();
+            cause.message = cause.message.replace(&format!("{} in body", cause.field), &format!("{short} in body"));
+        }
+    }
+}
+
+fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Err(errors) = kube_cel::validate_compiled(&rules.compiled, object, old) else { return Vec::new() };
+    errors.into_vec().iter().map(|error| cel_cause(error, object)).collect()
+}
+
+/// A broken rule, with the value it is about.
+fn cel_cause(error: &kube_cel::ValidationError, object: &Value) -> Cause {
+    let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
+    let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+    match error.reason.as_deref() {
+        Some("FieldValueForbidden") => Cause::forbidden(&error.field_path, &error.message),
+        Some("FieldValueRequired") => Cause::required(&error.field_path, &error.message),
+        _ if value.is_null() || value.is_object() || value.is_array() => {
+            Cause::invalid_unshown(&error.field_path, &error.message)
+        }
+        _ => Cause::invalid(&error.field_path, value, &error.message),
+    }
+}
