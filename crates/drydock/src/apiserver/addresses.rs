@@ -45,6 +45,17 @@ fn address(host: u16) -> Ipv4Addr {
     Ipv4Addr::new(first, second, third, fourth)
 }
 
+/// An address is given out before anybody looks at the Service, and belongs to a Service that has a name.
+pub(crate) fn check_owner(service: &Value, causes: &mut Vec<Cause>) {
+    let address = meta::text(service, "/spec/clusterIP");
+    if meta::name(service).is_empty() && address.parse::<Ipv4Addr>().is_ok() {
+        let why = format!(
+            "failed to allocate IP: IPAddress.networking.k8s.io {address:?} is invalid: spec.parentRef.name: Required value"
+        );
+        causes.push(Cause::invalid("spec.clusterIPs", &json!([""]), &why));
+    }
+}
+
 /// No two Services have the same address.
 pub(crate) fn check_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
     let address = meta::text(service, "/spec/clusterIP");

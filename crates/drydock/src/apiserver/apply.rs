@@ -64,8 +64,7 @@ impl Server {
         let live = match call.live(&state) {
             Ok(live) => live,
             Err(error) if !call.subresource.is_empty() => return Err(error),
-            Err(_) if nameless => return Err(ApiError::nameless(&call.name)),
-            Err(_) if !meta::uid(&applied).is_empty() => {
+            Err(_) if !meta::uid(&applied).is_empty() && !nameless && unfitting.is_none() => {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
                     meta::uid(&applied)
@@ -75,6 +74,9 @@ impl Server {
             Err(_) => {
                 if let Some(error) = unfitting {
                     return Err(error);
+                }
+                if nameless {
+                    return Err(ApiError::nameless(&call.name));
                 }
                 let mut managed = Managed::default();
                 managed.set(&manager, wanted, &time);

@@ -67,6 +67,8 @@ pub(crate) struct Behaviour {
     pub(crate) second: Second,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
+    /// Rules for a new object that come before all others.
+    pub(crate) check_first: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object, given what else is stored.
     pub(crate) check_new: fn(&Value, &State, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
@@ -113,6 +115,7 @@ const PLAIN: Behaviour = Behaviour {
     complete_rules: false,
     second: Second::Never,
     check: |_, _| {},
+    check_first: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
@@ -313,7 +316,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             },
             complete_rules: true,
             second: Second::BeforeTheChange,
-            prepare_update: |pod, _| admit(pod),
+            prepare_update: |pod, old| {
+                admit(pod);
+                if let Some(class) = old.pointer("/status/qosClass") {
+                    meta::child(pod, "status").entry("qosClass").or_insert(class.clone());
+                }
+            },
             check: pod_rules::pod,
             check_update: pod_spec_stays,
             grace: Some(pod_grace),
@@ -386,6 +394,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             prepare_update: addresses::keep,
             complete_rules: true,
             check: service,
+            check_first: addresses::check_owner,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,
             shows_deleted: true,

@@ -85,9 +85,10 @@ impl Fields {
             let Some(schema) = schema else { continue };
             let mut child = Self::of(schema, part, containers);
             child.member |= value.is_array();
-            fields.children.insert(step, child);
+            fields.add(step, child);
         }
-        fields.member = fields.children.is_empty() || containers;
+        // A list of items that has none says nothing.
+        fields.member = containers || fields.children.is_empty() && !value.is_array();
         fields
     }
 
@@ -213,11 +214,14 @@ impl Fields {
         // Types that read themselves take any scalar.
         let lenient = scalar || schema.type_name() == Some("Quantity");
         let wrong = match (node.kind, value) {
-            (_, Value::Null) | (Kind::Any, _) => None,
             _ if lenient => None,
-            (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => None,
-            (Kind::Integer | Kind::Number, Value::Number(_)) => None,
-            (Kind::Object, Value::Object(_)) | (Kind::Array, Value::Array(_)) => None,
+            (_, Value::Null)
+            | (Kind::Any, _)
+            | (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Integer | Kind::Number, Value::Number(_))
+            | (Kind::Object, Value::Object(_))
+            | (Kind::Array, Value::Array(_)) => None,
             (Kind::String, other) => {
                 Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", in_source(other)))
             }

@@ -191,6 +191,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }
             ("anyOf", _) if matching(argument, value, path) == 0 => {
                 causes.push(Cause::ambiguous(path, "must validate at least one schema (anyOf)"));
+                causes.extend(nearest(argument, value, path));
             }
             ("oneOf", _) if matching(argument, value, path) != 1 => {
                 let which = if matching(argument, value, path) == 0 {
@@ -200,6 +201,9 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 };
                 let why = format!("must validate one and only one schema (oneOf). {which}");
                 causes.push(Cause::ambiguous(path, &why));
+                if matching(argument, value, path) == 0 {
+                    causes.extend(nearest(argument, value, path));
+                }
             }
             ("not", _) if against(argument, value, path).is_empty() => {
                 causes.push(Cause::ambiguous(path, "must not validate the schema (not)"));
@@ -207,6 +211,12 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             _ => {}
         }
     }
+}
+
+/// What is wrong by the schema that fits best; the first of equals.
+fn nearest(schemas: &Value, value: &Value, path: &str) -> Vec<Cause> {
+    let found = schemas.as_array().into_iter().flatten().map(|schema| against(schema, value, path));
+    found.min_by_key(Vec::len).unwrap_or_default()
 }
 
 fn matching(schemas: &Value, value: &Value, path: &str) -> usize {
@@ -260,7 +270,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decode::decode;
-use super::error::{ApiError, Cause, Result};
+use super::error::{ApiError, Result};
 use super::fields::Fields;
-use super::judge::{Change, judge};
+use super::judge::{Change, judge, of_another_kind};
 use super::managed::{Managed, Operation};
 use super::meta;
 use super::patch::APPLY;
@@ -142,6 +142,13 @@ impl Server {
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
+        let mut first = Vec::new();
+        if !call.dry_run() {
+            (behaviour.check_first)(&object, &mut first);
+        }
+        if !first.is_empty() {
+            return Err(ApiError::invalid(resource, &key.name, &first));
+        }
         judge(call, &object, None)?;
         let mut causes = Vec::new();
         (behaviour.check_new)(&object, state, &mut causes);
@@ -366,8 +373,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         )));
     }
     if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
-        let cause = Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind));
-        return Err(ApiError::wrong_kind(resource, kind, meta::name(object), &cause));
+        return Err(of_another_kind(call, object));
     }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
