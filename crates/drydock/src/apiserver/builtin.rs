@@ -38,6 +38,8 @@ pub(crate) enum Second {
 pub(crate) struct Behaviour {
     /// Whether `metadata.generation` counts changes of the desired state.
     pub(crate) generation: bool,
+    /// Whether it counts changes of the annotations too.
+    pub(crate) annotations_count: bool,
     /// Whether a status sent along with a new object is kept.
     pub(crate) status_on_create: bool,
     /// Whether a PUT to a name that does not exist creates it.
@@ -100,6 +102,7 @@ pub(crate) struct Contents {
 /// No rules.
 const PLAIN: Behaviour = Behaviour {
     generation: false,
+    annotations_count: false,
     status_on_create: false,
     create_on_update: false,
     blind_update: true,
@@ -212,6 +215,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "deployments.apps",
         Behaviour {
             generation: true,
+            annotations_count: true,
             columns: columns::DEPLOYMENTS,
             warn: long_name,
             complete_rules: true,

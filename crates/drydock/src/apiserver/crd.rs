@@ -49,6 +49,8 @@ pub(crate) struct Rules {
     about: Option<Vec<String>>,
     /// What each rule says when it is broken.
     messages: BTreeMap<String, String>,
+    /// The schema without its defaults.
+    bare: Value,
 }
 
 /// The keyword of rules.
@@ -69,7 +71,24 @@ fn messages(schema: &Value, found: &mut BTreeMap<String, String>) {
     }
 }
 
+/// Takes the defaults out of a schema.
+fn forget_defaults(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    members.shift_remove("default");
+    for key in ["items", "additionalProperties"] {
+        members.get_mut(key).into_iter().for_each(forget_defaults);
+    }
+    for member in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        forget_defaults(member.1);
+    }
+}
+
 impl Rules {
+    /// The rules as they are asked about an object whose defaults nobody knows. That is so rare that they are not kept.
+    pub(crate) fn without_defaults(&self) -> CompiledSchema {
+        kube_cel::compile_schema(&self.bare)
+    }
+
     /// What a rule says when it is broken: its message, or else itself.
     pub(crate) fn says<'a>(&'a self, rule: &'a str) -> &'a str {
         self.messages.get(rule).map_or(rule, String::as_str)
@@ -86,7 +105,9 @@ impl Rules {
         let about = (!whole).then(|| ruled.map(|(name, _)| name.clone()).collect());
         let mut said = BTreeMap::new();
         messages(schema, &mut said);
-        Some(Self { compiled: kube_cel::compile_schema(schema), about, messages: said })
+        let mut bare = schema.clone();
+        forget_defaults(&mut bare);
+        Some(Self { compiled: kube_cel::compile_schema(schema), about, messages: said, bare })
     }
 
     /// Whether nothing that the rules are about differs from what was judged before: most writes are of a status.

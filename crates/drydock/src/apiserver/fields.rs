@@ -88,7 +88,7 @@ impl Fields {
             fields.add(step, child);
         }
         // A list of items that has none says nothing.
-        fields.member = containers || fields.children.is_empty() && !value.is_array();
+        fields.member = containers || value.as_object().is_some_and(Map::is_empty);
         fields
     }
 
@@ -188,11 +188,9 @@ impl Fields {
         paths
     }
 
+    /// The real server names what is in the set at one level before it goes deeper.
     fn write_paths(&self, prefix: &str, paths: &mut Vec<String>) {
-        if self.member {
-            paths.push(prefix.to_owned());
-        }
-        for (step, fields) in &self.children {
+        let place = |step: &str| {
             let shown = match step.split_once(':') {
                 Some(("f", name)) => format!(".{name}"),
                 Some(("k", key)) => {
@@ -201,9 +199,13 @@ impl Fields {
                     format!("[{}]", pairs.join(","))
                 }
                 Some((_, value)) => format!("[={value}]"),
-                None => step.clone(),
+                None => step.to_owned(),
             };
-            fields.write_paths(&format!("{prefix}{shown}"), paths);
+            format!("{prefix}{shown}")
+        };
+        paths.extend(self.children.iter().filter(|(_, fields)| fields.member).map(|(step, _)| place(step)));
+        for (step, fields) in &self.children {
+            fields.write_paths(&place(step), paths);
         }
     }
 

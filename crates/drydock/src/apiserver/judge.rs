@@ -64,7 +64,11 @@ pub(crate) fn of_another_kind(call: &Call, object: &Value) -> ApiError {
     let resource = &call.served.resource;
     let kind = meta::text(object, "/kind");
     let mut causes = vec![Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind))];
-    own_rules(call, object, None, &mut causes);
+    if let Some(rules) = call.served.version().rules()
+        && let Err(errors) = kube_cel::validate_compiled(&rules.without_defaults(), object, None)
+    {
+        causes.extend(errors.into_vec().iter().map(|error| cel_cause(rules, error, object)));
+    }
     ApiError::wrong_kind(resource, kind, meta::name(object), &causes)
 }
 

@@ -83,6 +83,13 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         None | Some("merge") => {}
         Some(other) => return Err(ApiError::unknown_directive(other, patch)),
     }
+    // Nobody knows the parts of what may be anything.
+    if schema.type_name().is_some_and(|name| name.ends_with("RawExtension"))
+        && let Some(name) = patch.keys().min()
+    {
+        let why = format!("unable to find api field in struct RawExtension for the json field {name:?}");
+        return Err(ApiError::unforeseen(&why));
+    }
     if !live.is_object() {
         *live = Value::Object(Map::new());
     }

@@ -55,7 +55,11 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
         return;
     }
     if !fits(node.kind, value) {
-        causes.push(Cause::wrong_type(path, kind_name(node.kind), type_name(value)));
+        // A format is told instead of the type where both are not met, but not of texts and lists.
+        let format =
+            node.rules.get("format").and_then(Value::as_str).filter(|_| value.is_object() || value.is_boolean());
+        let (wanted, found) = format.map_or((kind_name(node.kind), type_name(value)), |format| (format, ""));
+        causes.push(Cause::wrong_type(path, wanted, found));
         return;
     }
     if strictness == Strictness::Declared {
@@ -213,10 +217,9 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
     }
 }
 
-/// What is wrong by the schema that fits best; the first of equals.
+/// What is wrong by the first of several schemas, where none fits.
 fn nearest(schemas: &Value, value: &Value, path: &str) -> Vec<Cause> {
-    let found = schemas.as_array().into_iter().flatten().map(|schema| against(schema, value, path));
-    found.min_by_key(Vec::len).unwrap_or_default()
+    schemas.get(0).map(|schema| against(schema, value, path)).unwrap_or_default()
 }
 
 fn matching(schemas: &Value, value: &Value, path: &str) -> usize {
@@ -395,7 +398,9 @@ pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     for owner in owners.into_iter().flatten() {
         if meta::text(owner, "/kind") == "Event" && meta::text(owner, "/apiVersion") == "v1" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            causes.push(Cause::invalid("metadata.ownerReferences", owner, why));
+            let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+            let members = order.iter().filter_map(|name| Some(((*name).to_owned(), owner.get(*name)?.clone())));
+            causes.push(Cause::invalid("metadata.ownerReferences", &Value::Object(members.collect()), why));
         }
     }
     if causes.len() > told {

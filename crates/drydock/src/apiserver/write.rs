@@ -155,6 +155,10 @@ impl Server {
         if !causes.is_empty() {
             return Err(ApiError::invalid(resource, &key.name, &causes));
         }
+        // It is only when something is to be stored that anybody looks.
+        if !call.dry_run() && !meta::field(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+        }
         if let Some(found) = state.get(&resource.id, &key) {
             return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)));
         }
@@ -162,10 +166,6 @@ impl Server {
         stamp_version(call, &mut object);
         if call.dry_run() {
             return Ok(Arc::new(object));
-        }
-        // It is only when something is to be stored that anybody looks.
-        if !meta::field(&object, "resourceVersion").is_empty() {
-            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
     }
@@ -211,7 +211,9 @@ impl Server {
         };
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
-            let bump = i64::from(desired_state_changed(call, live, &new));
+            let bump = desired_state_changed(call, live, &new)
+                || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
+            let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
@@ -242,6 +244,10 @@ impl Server {
                 if call.subresource == "scale" {
                     // The real server works this out on the Scale, which does not mention zero and has no time.
                     time.clear();
+                    // What nobody owns stays so.
+                    if managed.all().intersection(&changed).is_empty() {
+                        return managed;
+                    }
                     if call.replicas(new) == 0 {
                         (changed, removed) = (Fields::default(), changed);
                     }
@@ -540,6 +546,13 @@ fn stamp_version(call: &Call, object: &mut Value) {
         let version = api_version(&resource.group, &storage.name);
         meta::members(object).insert("apiVersion".into(), version.into());
     }
+}
+
+/// The annotations, without the one that the Deployment controller of a real cluster writes along with the status, which is
+/// why it is not counted there.
+fn notes(object: &Value) -> BTreeMap<&String, &Value> {
+    let all = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    all.into_iter().flatten().filter(|(key, _)| *key != "deployment.kubernetes.io/revision").collect()
 }
 
 /// Whether anything outside metadata and status differs.

@@ -166,7 +166,9 @@ impl Mask {
 
 /// Sorts what a server says in the order of a Go map; the message says it once more.
 fn sort_causes(status: &mut serde_json::Map<String, Value>) {
-    let Some(causes) = status.get_mut("details").and_then(|details| details["causes"].as_array_mut()) else { return };
+    let Some(causes) = status.get_mut("details").and_then(|details| details.get_mut("causes")?.as_array_mut()) else {
+        return;
+    };
     let about_rules = |cause: &Value| cause["message"].as_str().is_some_and(|text| text.contains(" evaluating rule: "));
     let rules = causes.iter().any(about_rules);
     if rules || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
@@ -206,7 +208,7 @@ fn blur_versions(message: &mut Value) {
             blurred = format!("{before}{word}<version>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
         }
     }
-    if let Some((before, after)) = blurred.clone().split_once("IPAddress.networking.k8s.io \"10.96.") {
+    if let Some((before, after)) = blurred.clone().split_once("IPAddress.networking.k8s.io \"") {
         let rest = after.split_once('"').map_or("", |(_, rest)| rest);
         blurred = format!("{before}IPAddress.networking.k8s.io <address>{rest}");
     }
