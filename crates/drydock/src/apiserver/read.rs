@@ -56,7 +56,7 @@ impl Server {
         let asked = call.params.revision()?;
         // One object has no pages.
         let single = selector.names_one() && call.namespace.is_some();
-        let token = if single { "" } else { call.params.get("continue") };
+        let token = call.params.get("continue");
         let wanted = call.params.get("resourceVersionMatch");
         // "Any version" is answered from a cache, which knows no pages. Events have none.
         let stored = call.served.resource.behaviour.owns_nothing;
