@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::error::Cause;
 use super::meta;
 use super::store::{Key, State};
+use super::validate::{self, NameRule};
 
 /// How all addresses of Services begin.
 const RANGE: [u8; 2] = [10, 96];
@@ -43,6 +44,22 @@ fn address(host: u16) -> Ipv4Addr {
     let [third, fourth] = host.to_be_bytes();
     let [first, second] = RANGE;
     Ipv4Addr::new(first, second, third, fourth)
+}
+
+/// An address is given out before anybody looks at the Service, and belongs to a Service that has a name.
+pub(crate) fn check_owner(service: &Value, causes: &mut Vec<Cause>) {
+    let address = meta::text(service, "/spec/clusterIP");
+    let wrong = match meta::name(service) {
+        "" => Some(Cause::required("", "")),
+        name => validate::name(NameRule::PathSegment, name),
+    };
+    if let Some(wrong) = wrong.filter(|_| address.parse::<Ipv4Addr>().is_ok()) {
+        let wrong = wrong.message;
+        let why = format!(
+            "failed to allocate IP: IPAddress.networking.k8s.io {address:?} is invalid: spec.parentRef.name: {wrong}"
+        );
+        causes.push(Cause::invalid("spec.clusterIPs", &json!([""]), &why));
+    }
 }
 
 /// No two Services have the same address.

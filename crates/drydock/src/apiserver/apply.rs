@@ -63,9 +63,12 @@ impl Server {
         let mut state = self.store.lock();
         let live = match call.live(&state) {
             Ok(live) => live,
-            Err(error) if !call.subresource.is_empty() => return Err(error),
-            Err(_) if nameless => return Err(ApiError::nameless(&call.name)),
-            Err(_) if !meta::uid(&applied).is_empty() => {
+            Err(error) if !call.subresource.is_empty() => {
+                // Where an update may create, the name is looked at first.
+                let creates = resource.behaviour.create_on_update && meta::name(&applied).is_empty();
+                return Err(if creates { ApiError::nameless(&call.name) } else { error });
+            }
+            Err(_) if !meta::uid(&applied).is_empty() && !nameless && unfitting.is_none() => {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
                     meta::uid(&applied)
@@ -76,9 +79,14 @@ impl Server {
                 if let Some(error) = unfitting {
                     return Err(error);
                 }
+                if nameless {
+                    return Err(ApiError::nameless(&call.name));
+                }
                 let mut managed = Managed::default();
                 managed.set(&manager, wanted, &time);
-                meta::metadata(&mut applied).shift_remove("resourceVersion");
+                if !call.dry_run() {
+                    meta::metadata(&mut applied).shift_remove("resourceVersion");
+                }
                 let written = self.insert(&mut state, call, applied, Ownership::Applied(managed))?;
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }

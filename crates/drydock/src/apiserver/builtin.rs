@@ -38,6 +38,8 @@ pub(crate) enum Second {
 pub(crate) struct Behaviour {
     /// Whether `metadata.generation` counts changes of the desired state.
     pub(crate) generation: bool,
+    /// Whether it counts changes of the annotations too.
+    pub(crate) annotations_count: bool,
     /// Whether a status sent along with a new object is kept.
     pub(crate) status_on_create: bool,
     /// Whether a PUT to a name that does not exist creates it.
@@ -67,6 +69,8 @@ pub(crate) struct Behaviour {
     pub(crate) second: Second,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
+    /// Rules for a new object that come before all others.
+    pub(crate) check_first: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object, given what else is stored.
     pub(crate) check_new: fn(&Value, &State, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
@@ -98,6 +102,7 @@ pub(crate) struct Contents {
 /// No rules.
 const PLAIN: Behaviour = Behaviour {
     generation: false,
+    annotations_count: false,
     status_on_create: false,
     create_on_update: false,
     blind_update: true,
@@ -113,6 +118,7 @@ const PLAIN: Behaviour = Behaviour {
     complete_rules: false,
     second: Second::Never,
     check: |_, _| {},
+    check_first: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
     grace: None,
@@ -217,6 +223,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "deployments.apps",
         Behaviour {
             generation: true,
+            annotations_count: true,
             columns: columns::DEPLOYMENTS,
             warn: long_name,
             complete_rules: true,
@@ -326,7 +333,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             },
             complete_rules: true,
             second: Second::BeforeTheChange,
-            prepare_update: |pod, _| admit(pod),
+            prepare_update: |pod, old| {
+                admit(pod);
+                if let Some(class) = old.pointer("/status/qosClass") {
+                    meta::child(pod, "status").entry("qosClass").or_insert(class.clone());
+                }
+            },
             check: pod_rules::pod,
             check_update: pod_spec_stays,
             grace: Some(pod_grace),
@@ -401,6 +413,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             prepare_update: addresses::keep,
             complete_rules: true,
             check: service,
+            check_first: addresses::check_owner,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,
             shows_deleted: true,

@@ -47,11 +47,54 @@ pub(crate) struct Rules {
     pub(crate) compiled: CompiledSchema,
     /// The members of an object that they are about; all if it cannot be told.
     about: Option<Vec<String>>,
+    /// What each rule says when it is broken.
+    messages: BTreeMap<String, String>,
+    /// The schema without its defaults.
+    bare: Value,
+}
+
+/// The keyword of rules.
+const RULES: &str = "x-kubernetes-validations";
+
+/// Collects what the rules of a schema say.
+fn messages(schema: &Value, found: &mut BTreeMap<String, String>) {
+    for rule in schema.get(RULES).and_then(Value::as_array).into_iter().flatten() {
+        let text = |field: &str| rule.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if !text("message").is_empty() {
+            found.insert(text("rule"), text("message"));
+        }
+    }
+    match schema {
+        Value::Object(members) => members.values().for_each(|member| messages(member, found)),
+        Value::Array(items) => items.iter().for_each(|item| messages(item, found)),
+        _ => {}
+    }
+}
+
+/// Takes the defaults out of a schema.
+fn forget_defaults(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    members.shift_remove("default");
+    for key in ["items", "additionalProperties"] {
+        members.get_mut(key).into_iter().for_each(forget_defaults);
+    }
+    for member in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        forget_defaults(member.1);
+    }
 }
 
 impl Rules {
+    /// The rules as they are asked about an object whose defaults nobody knows. That is so rare that they are not kept.
+    pub(crate) fn without_defaults(&self) -> CompiledSchema {
+        kube_cel::compile_schema(&self.bare)
+    }
+
+    /// What a rule says when it is broken: its message, or else itself.
+    pub(crate) fn says<'a>(&'a self, rule: &'a str) -> &'a str {
+        self.messages.get(rule).map_or(rule, String::as_str)
+    }
+
     fn of(schema: &Value, text: &str) -> Option<Self> {
-        const RULES: &str = "x-kubernetes-validations";
         if !text.contains(RULES) {
             return None;
         }
@@ -60,7 +103,11 @@ impl Rules {
         let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let ruled = members.filter(|(_, member)| member.to_string().contains(RULES));
         let about = (!whole).then(|| ruled.map(|(name, _)| name.clone()).collect());
-        Some(Self { compiled: kube_cel::compile_schema(schema), about })
+        let mut said = BTreeMap::new();
+        messages(schema, &mut said);
+        let mut bare = schema.clone();
+        forget_defaults(&mut bare);
+        Some(Self { compiled: kube_cel::compile_schema(schema), about, messages: said, bare })
     }
 
     /// Whether nothing that the rules are about differs from what was judged before: most writes are of a status.

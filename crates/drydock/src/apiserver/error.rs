@@ -251,11 +251,11 @@ impl ApiError {
     }
 
     /// A custom resource of another kind than its place.
-    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, cause: &Cause) -> Self {
+    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let group = &resource.group;
-        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", cause.line()));
+        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", lines(causes)));
         *error.details = details(name, group, kind);
-        error.details["causes"] = json!([cause.to_json()]);
+        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
     }
 

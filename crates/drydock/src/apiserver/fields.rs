@@ -85,9 +85,10 @@ impl Fields {
             let Some(schema) = schema else { continue };
             let mut child = Self::of(schema, part, containers);
             child.member |= value.is_array();
-            fields.children.insert(step, child);
+            fields.add(step, child);
         }
-        fields.member = fields.children.is_empty() || containers;
+        // A list of items that has none says nothing.
+        fields.member = containers || value.as_object().is_some_and(Map::is_empty);
         fields
     }
 
@@ -187,11 +188,9 @@ impl Fields {
         paths
     }
 
+    /// The real server names what is in the set at one level before it goes deeper.
     fn write_paths(&self, prefix: &str, paths: &mut Vec<String>) {
-        if self.member {
-            paths.push(prefix.to_owned());
-        }
-        for (step, fields) in &self.children {
+        let place = |step: &str| {
             let shown = match step.split_once(':') {
                 Some(("f", name)) => format!(".{name}"),
                 Some(("k", key)) => {
@@ -200,9 +199,13 @@ impl Fields {
                     format!("[{}]", pairs.join(","))
                 }
                 Some((_, value)) => format!("[={value}]"),
-                None => step.clone(),
+                None => step.to_owned(),
             };
-            fields.write_paths(&format!("{prefix}{shown}"), paths);
+            format!("{prefix}{shown}")
+        };
+        paths.extend(self.children.iter().filter(|(_, fields)| fields.member).map(|(step, _)| place(step)));
+        for (step, fields) in &self.children {
+            fields.write_paths(&place(step), paths);
         }
     }
 
@@ -213,11 +216,14 @@ impl Fields {
         // Types that read themselves take any scalar.
         let lenient = scalar || schema.type_name() == Some("Quantity");
         let wrong = match (node.kind, value) {
-            (_, Value::Null) | (Kind::Any, _) => None,
             _ if lenient => None,
-            (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => None,
-            (Kind::Integer | Kind::Number, Value::Number(_)) => None,
-            (Kind::Object, Value::Object(_)) | (Kind::Array, Value::Array(_)) => None,
+            (_, Value::Null)
+            | (Kind::Any, _)
+            | (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Integer | Kind::Number, Value::Number(_))
+            | (Kind::Object, Value::Object(_))
+            | (Kind::Array, Value::Array(_)) => None,
             (Kind::String, other) => {
                 Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", in_source(other)))
             }

@@ -58,6 +58,20 @@ pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) ->
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
 }
 
+/// Refuses a new custom resource that says it is of another kind. Nobody knows the defaults of that, so rules that count on
+/// them fail too.
+pub(crate) fn of_another_kind(call: &Call, object: &Value) -> ApiError {
+    let resource = &call.served.resource;
+    let kind = meta::text(object, "/kind");
+    let mut causes = vec![Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind))];
+    if let Some(rules) = call.served.version().rules()
+        && let Err(errors) = kube_cel::validate_compiled(&rules.without_defaults(), object, None)
+    {
+        causes.extend(errors.into_vec().iter().map(|error| cel_cause(rules, error, object)));
+    }
+    ApiError::wrong_kind(resource, kind, meta::name(object), &causes)
+}
+
 /// Labels, annotations and owners.
 fn metadata(object: &Value, causes: &mut Vec<Cause>) {
     validate::labels(object.pointer("/metadata/labels"), "metadata.labels", causes);
@@ -104,7 +118,7 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
         causes.extend(shape);
     }
     // Rules over values make no sense on an object of the wrong shape.
-    let blocked = causes.iter().skip(told).any(Cause::blocks_rules);
+    let blocked = causes.iter().any(Cause::blocks_rules);
     if causes.len() == told {
         (behaviour.check)(object, causes);
         if let Some(old) = old.filter(|_| behaviour.second != Second::AfterTheChange) {
@@ -135,13 +149,18 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
 
 fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let Err(errors) = kube_cel::validate_compiled(&rules.compiled, object, old) else { return Vec::new() };
-    errors.into_vec().iter().map(|error| cel_cause(error, object)).collect()
+    errors.into_vec().iter().map(|error| cel_cause(rules, error, object)).collect()
 }
 
 /// A broken rule, with the value it is about.
-fn cel_cause(error: &kube_cel::ValidationError, object: &Value) -> Cause {
+fn cel_cause(rules: &Rules, error: &kube_cel::ValidationError, object: &Value) -> Cause {
     let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
     let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+    if error.kind == kube_cel::ErrorKind::EvaluationError {
+        let why = error.message.trim_start_matches("rule evaluation error: ");
+        let why = format!("{} evaluating rule: {}", why.replacen("No such", "no such", 1), rules.says(&error.rule));
+        return Cause::invalid(&error.field_path, &Value::from(validate::type_name(value)), &why);
+    }
     match error.reason.as_deref() {
         Some("FieldValueForbidden") => Cause::forbidden(&error.field_path, &error.message),
         Some("FieldValueRequired") => Cause::required(&error.field_path, &error.message),

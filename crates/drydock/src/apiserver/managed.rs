@@ -88,6 +88,11 @@ impl Managed {
         self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.time.clone()).unwrap_or_default()
     }
 
+    /// The fields of everybody.
+    pub(crate) fn all(&self) -> Fields {
+        self.0.iter().fold(Fields::default(), |all, entry| all.union(&entry.fields))
+    }
+
     /// The fields of everybody else.
     pub(crate) fn others(&self, manager: &Manager) -> Fields {
         let others = self.0.iter().filter(|entry| entry.manager != *manager);

@@ -83,6 +83,13 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         None | Some("merge") => {}
         Some(other) => return Err(ApiError::unknown_directive(other, patch)),
     }
+    // Nobody knows the parts of what may be anything.
+    if schema.type_name().is_some_and(|name| name.ends_with("RawExtension"))
+        && let Some(name) = patch.keys().min()
+    {
+        let why = format!("unable to find api field in struct RawExtension for the json field {name:?}");
+        return Err(ApiError::unforeseen(&why));
+    }
     if !live.is_object() {
         *live = Value::Object(Map::new());
     }
@@ -115,7 +122,8 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         if let (Some(list), Some(order)) = (name.strip_prefix(ORDER), order.as_array())
             && let (Some(Value::Array(items)), Some(schema)) = (members.get_mut(list), schema.member(list))
         {
-            reorder(schema, items, order);
+            let list = std::mem::take(items);
+            *items = ordered(schema, list.clone(), order, &list);
         }
     }
     Ok(())
@@ -145,16 +153,12 @@ fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()>
             if directive == Some("replace") {
                 continue;
             }
-            return Err(match item {
-                Value::Object(_) => {
-                    let item = shown(item);
-                    ApiError::unforeseen(&format!("map: {item} does not contain declared merge key: {key}"))
-                }
-                _ => {
-                    let lists = [shown(&Value::Array(before.clone())), shown(&Value::Array(patch.to_vec()))].join(" ");
-                    ApiError::unforeseen(&format!("list element types are not identical: [{lists}]"))
-                }
-            });
+            if item.is_object() {
+                let item = shown(item);
+                return Err(ApiError::unforeseen(&format!("map: {item} does not contain declared merge key: {key}")));
+            }
+            let lists = [shown(&Value::Array(before)), shown(&Value::Array(patch.to_vec()))].join(" ");
+            return Err(ApiError::unforeseen(&format!("list element types are not identical: [{lists}]")));
         };
         let at = items.iter().position(|known| known.get(key) == Some(id));
         match (directive, at) {
@@ -167,20 +171,30 @@ fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()>
             }
         }
     }
-    *live = Value::Array(items);
+    *live = Value::Array(ordered(schema, items, patch, &before));
     Ok(())
 }
 
-/// Items the order names come in its order; the others keep their place among themselves, behind.
-fn reorder(schema: &Schema, items: &mut [Value], order: &[Value]) {
-    let place = |item: &Value| {
-        let same = |wanted: &&Value| match &schema.merge_key {
-            Some(key) => wanted.get(key) == item.get(key),
-            None => *wanted == item,
-        };
-        order.iter().position(|wanted| same(&wanted)).unwrap_or(order.len())
+/// Items that an order names come in that order. The others keep theirs; each stands before the first named one that it
+/// stood before, and behind all of them where nobody can tell.
+fn ordered(schema: &Schema, items: Vec<Value>, order: &[Value], before: &[Value]) -> Vec<Value> {
+    let same = |one: &Value, other: &Value| match &schema.merge_key {
+        Some(key) => one.get(key).is_some() && one.get(key) == other.get(key),
+        None => one == other,
     };
-    items.sort_by_key(place);
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
+    let (mut named, mut others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    others.sort_by_key(|item| place(before, item));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut all = Vec::new();
+    while let (Some(next), Some(other)) = (named.peek(), others.peek()) {
+        let earlier = place(before, other).zip(place(before, next)).is_some_and(|(other, next)| other < next);
+        all.extend(if earlier { others.next() } else { named.next() });
+    }
+    all.extend(named);
+    all.extend(others);
+    all
 }
 
 /// A patch as a value: no directives, no nulls.

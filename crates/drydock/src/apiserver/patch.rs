@@ -109,7 +109,7 @@ fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
 /// said.
 fn operations(body: &Bytes) -> Result<json_patch::Patch> {
     let wrong = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-    let list = match go_json::parse(body).map_err(wrong)? {
+    let mut list = match go_json::parse(body).map_err(wrong)? {
         Value::Array(list) => list,
         Value::Null => Vec::new(),
         other => {
@@ -132,6 +132,10 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
     }
     if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op")) || meta::text(one, "/path").is_empty()) {
         return Err(rejected());
+    }
+    for one in &mut list {
+        // A value that is left out is nothing.
+        meta::members(one).entry("value").or_insert(Value::Null);
     }
     serde_json::from_value(Value::Array(list)).map_err(|_| rejected())
 }

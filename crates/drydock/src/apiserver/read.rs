@@ -54,10 +54,14 @@ impl Server {
         check_list(&call.params)?;
         let selector = call.selector()?;
         let asked = call.params.revision()?;
+        // One object has no pages.
+        let single = selector.names_one() && call.namespace.is_some();
         let token = call.params.get("continue");
         let wanted = call.params.get("resourceVersionMatch");
-        // "Any version" is answered from a cache, which knows no pages.
-        let limit = limit.filter(|_| asked != Some(0) || !token.is_empty() || wanted == "Exact");
+        // "Any version" is answered from a cache, which knows no pages. Events have none.
+        let stored = call.served.resource.behaviour.owns_nothing;
+        let limit =
+            limit.filter(|_| !single).filter(|_| stored || asked != Some(0) || !token.is_empty() || wanted == "Exact");
         let (revision, after) = if !token.is_empty() {
             let token = parse_token(token)?;
             if asked.is_some_and(|asked| asked > 0) {

@@ -24,7 +24,7 @@ pub(super) fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
     if old.get("immutable") != Some(&Value::Bool(true)) {
         return;
     }
-    for field in ["data", "binaryData", "immutable"] {
+    for field in ["immutable", "data", "binaryData"] {
         if old.get(field) != new.get(field) {
             causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
         }
@@ -74,8 +74,8 @@ pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
     for list in ["containers", "initContainers"] {
         let count = |pod: &Value| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).map_or(0, Vec::len);
         if count(old) != count(new) {
-            let why = format!("pod updates may not add or remove {list}");
-            causes.push(Cause::forbidden(format!("spec.{list}"), &why));
+            let why = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(format!("spec.{list}"), why));
             return;
         }
     }

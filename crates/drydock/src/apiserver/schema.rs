@@ -242,22 +242,34 @@ impl Schema {
         }
     }
 
-    /// Removes the `null` members of fields that cannot be null: they mean "not given". Free-form parts keep theirs.
+    /// Removes the `null` members of fields that cannot be null: they mean "not given". Free-form parts keep theirs, and in
+    /// Go's maps of texts they are empty ones.
     pub(crate) fn drop_nulls(&self, value: &mut Value) {
-        let node = self.resolve();
+        self.drop_nulls_in(value, false);
+    }
+
+    /// `typed` says whether the value is part of one of Go's types.
+    fn drop_nulls_in(&self, value: &mut Value, typed: bool) {
+        let (node, typed) = (self.resolve(), typed || self.reference.is_some());
         match value {
             Value::Object(members) => {
+                let texts = node.additional.as_ref().is_some_and(|it| it.kind == Kind::String && it.rules.is_empty());
+                if typed && texts {
+                    for value in members.values_mut().filter(|value| value.is_null()) {
+                        *value = Value::from("");
+                    }
+                }
                 members.retain(|name, value| {
                     let known = node.properties.get(name).or(node.additional.as_deref());
                     !value.is_null() || known.is_none_or(|schema| schema.nullable || schema.resolve().nullable)
                 });
                 for (name, value) in members {
                     if let Some(schema) = node.member(name) {
-                        schema.drop_nulls(value);
+                        schema.drop_nulls_in(value, typed);
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.item().drop_nulls(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.item().drop_nulls_in(item, typed)),
             _ => {}
         }
     }

@@ -41,6 +41,11 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Whether it asks for one object by its name.
+    pub(crate) fn names_one(&self) -> bool {
+        self.fields.iter().any(|(path, equal, _)| path == "metadata.name" && *equal)
+    }
+
     /// Whether the object is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object.pointer("/metadata/labels");

@@ -55,7 +55,11 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
         return;
     }
     if !fits(node.kind, value) {
-        causes.push(Cause::wrong_type(path, kind_name(node.kind), type_name(value)));
+        // A format is told instead of the type where both are not met, but not of texts and lists.
+        let format =
+            node.rules.get("format").and_then(Value::as_str).filter(|_| value.is_object() || value.is_boolean());
+        let (wanted, found) = format.map_or((kind_name(node.kind), type_name(value)), |format| (format, ""));
+        causes.push(Cause::wrong_type(path, wanted, found));
         return;
     }
     if strictness == Strictness::Declared {
@@ -191,6 +195,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }
             ("anyOf", _) if matching(argument, value, path) == 0 => {
                 causes.push(Cause::ambiguous(path, "must validate at least one schema (anyOf)"));
+                causes.extend(nearest(argument, value, path));
             }
             ("oneOf", _) if matching(argument, value, path) != 1 => {
                 let which = if matching(argument, value, path) == 0 {
@@ -200,6 +205,9 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
                 };
                 let why = format!("must validate one and only one schema (oneOf). {which}");
                 causes.push(Cause::ambiguous(path, &why));
+                if matching(argument, value, path) == 0 {
+                    causes.extend(nearest(argument, value, path));
+                }
             }
             ("not", _) if against(argument, value, path).is_empty() => {
                 causes.push(Cause::ambiguous(path, "must not validate the schema (not)"));
@@ -207,6 +215,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             _ => {}
         }
     }
+}
+
+/// What is wrong by the first of several schemas, where none fits.
+fn nearest(schemas: &Value, value: &Value, path: &str) -> Vec<Cause> {
+    schemas.get(0).map(|schema| against(schema, value, path)).unwrap_or_default()
 }
 
 fn matching(schemas: &Value, value: &Value, path: &str) -> usize {
@@ -260,7 +273,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -385,7 +398,9 @@ pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     for owner in owners.into_iter().flatten() {
         if meta::text(owner, "/kind") == "Event" && meta::text(owner, "/apiVersion") == "v1" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            causes.push(Cause::invalid("metadata.ownerReferences", owner, why));
+            let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+            let members = order.iter().filter_map(|name| Some(((*name).to_owned(), owner.get(*name)?.clone())));
+            causes.push(Cause::invalid("metadata.ownerReferences", &Value::Object(members.collect()), why));
         }
     }
     if causes.len() > told {

@@ -112,7 +112,7 @@ fn template(template: &Value, fits: bool, causes: &mut Vec<Cause>) {
 fn strategy(spec: &Value, causes: &mut Vec<Cause>) {
     let rolling = spec.pointer("/strategy/rollingUpdate").filter(|rolling| !rolling.is_null());
     match (meta::text(spec, "/strategy/type"), rolling) {
-        ("Recreate", None) | ("RollingUpdate" | "", None) => {}
+        ("Recreate" | "RollingUpdate" | "", None) => {}
         ("Recreate", Some(_)) => {
             let why = "may not be specified when strategy `type` is 'Recreate'";
             causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));

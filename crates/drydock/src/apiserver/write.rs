@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decode::decode;
-use super::error::{ApiError, Cause, Result};
+use super::error::{ApiError, Result};
 use super::fields::Fields;
-use super::judge::{Change, judge};
+use super::judge::{Change, judge, of_another_kind};
 use super::managed::{Managed, Operation};
 use super::meta;
 use super::patch::APPLY;
@@ -142,11 +142,22 @@ impl Server {
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
+        let mut first = Vec::new();
+        if !call.dry_run() {
+            (behaviour.check_first)(&object, &mut first);
+        }
+        if !first.is_empty() {
+            return Err(ApiError::invalid(resource, &key.name, &first));
+        }
         judge(call, &object, None)?;
         let mut causes = Vec::new();
         (behaviour.check_new)(&object, state, &mut causes);
         if !causes.is_empty() {
             return Err(ApiError::invalid(resource, &key.name, &causes));
+        }
+        // It is only when something is to be stored that anybody looks.
+        if !call.dry_run() && !meta::field(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         if let Some(found) = state.get(&resource.id, &key) {
             return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)));
@@ -155,10 +166,6 @@ impl Server {
         stamp_version(call, &mut object);
         if call.dry_run() {
             return Ok(Arc::new(object));
-        }
-        // It is only when something is to be stored that anybody looks.
-        if !meta::field(&object, "resourceVersion").is_empty() {
-            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
     }
@@ -204,7 +211,9 @@ impl Server {
         };
         (resource.behaviour.prepare_update)(&mut new, live);
         if resource.behaviour.generation {
-            let bump = i64::from(desired_state_changed(call, live, &new));
+            let bump = desired_state_changed(call, live, &new)
+                || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
+            let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
@@ -235,6 +244,10 @@ impl Server {
                 if call.subresource == "scale" {
                     // The real server works this out on the Scale, which does not mention zero and has no time.
                     time.clear();
+                    // What nobody owns stays so.
+                    if managed.all().intersection(&changed).is_empty() {
+                        return managed;
+                    }
                     if call.replicas(new) == 0 {
                         (changed, removed) = (Fields::default(), changed);
                     }
@@ -366,8 +379,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         )));
     }
     if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
-        let cause = Cause::invalid("kind", &Value::from(kind), &format!("must be {}", resource.kind));
-        return Err(ApiError::wrong_kind(resource, kind, meta::name(object), &cause));
+        return Err(of_another_kind(call, object));
     }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
@@ -534,6 +546,13 @@ fn stamp_version(call: &Call, object: &mut Value) {
         let version = api_version(&resource.group, &storage.name);
         meta::members(object).insert("apiVersion".into(), version.into());
     }
+}
+
+/// The annotations, without the one that the Deployment controller of a real cluster writes along with the status, which is
+/// why it is not counted there.
+fn notes(object: &Value) -> BTreeMap<&String, &Value> {
+    let all = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    all.into_iter().flatten().filter(|(key, _)| *key != "deployment.kubernetes.io/revision").collect()
 }
 
 /// Whether anything outside metadata and status differs.

@@ -12,7 +12,8 @@
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
-//! | causes of a conflict | sorted | the order of a Go map |
+//! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
+//! | an address in a message | whether one was given | any free one |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
 //! | what a bookmark has beside its metadata | left out | whatever Go writes for an object that is empty |
@@ -121,11 +122,7 @@ impl Mask {
                     .is_some_and(|kind| kind.ends_with("List") || kind == "Table" || kind == "Status")
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
                 let cause = members.contains_key("field") && members.contains_key("reason");
-                if let Some(Value::Array(causes)) = members.get_mut("causes")
-                    && causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
-                {
-                    causes.sort_by_key(ToString::to_string);
-                }
+                sort_causes(members);
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),
@@ -167,6 +164,22 @@ impl Mask {
     }
 }
 
+/// Sorts what a server says in the order of a Go map; the message says it once more.
+fn sort_causes(status: &mut serde_json::Map<String, Value>) {
+    let Some(causes) = status.get_mut("details").and_then(|details| details.get_mut("causes")?.as_array_mut()) else {
+        return;
+    };
+    let about_rules = |cause: &Value| cause["message"].as_str().is_some_and(|text| text.contains(" evaluating rule: "));
+    let rules = causes.iter().any(about_rules);
+    if rules || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+        causes.sort_by_key(ToString::to_string);
+    }
+    let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
+    if let (true, Some((head, _))) = (rules, message.split_once(": [")) {
+        status["message"] = head.into();
+    }
+}
+
 fn managers(entries: &mut Value) {
     let Some(entries) = entries.as_array_mut() else { return };
     for entry in entries.iter_mut() {
@@ -194,6 +207,10 @@ fn blur_versions(message: &mut Value) {
         if let Some((before, after)) = blurred.clone().split_once(word) {
             blurred = format!("{before}{word}<version>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
         }
+    }
+    if let Some((before, after)) = blurred.clone().split_once("IPAddress.networking.k8s.io \"") {
+        let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+        blurred = format!("{before}IPAddress.networking.k8s.io <address>{rest}");
     }
     // The whole object as the patch left it, times and versions and all.
     if let Some(why) = blurred.split_once("Invalid value: \"{").and_then(|(_, text)| text.rsplit_once("}\": ")) {

@@ -140,7 +140,7 @@ async fn services_get_addresses_in_order_and_keep_them() {
     let patch = Patch::Merge(json!({"spec": {"clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"]}}));
     let status = refused(api.patch("a", &PatchParams::default(), &patch).await);
     assert!(
-        status.message.contains("spec.clusterIP: Invalid value: \"10.96.0.9\": field is immutable"),
+        status.message.contains("spec.clusterIPs[0]: Invalid value: [\"10.96.0.9\"]: may not change once set"),
         "{}",
         status.message
     );

@@ -6,6 +6,29 @@ use super::{Author, Body};
 
 const JSON: &str = "application/json";
 
+/// Bodies that are no JSON Patch, or one that cannot be carried out.
+const NO_PATCHES: &[&str] = &[
+    r#"[{"op":"nonsense","path":"/metadata"}]"#,
+    r#"[{"path":"/metadata"}]"#,
+    r#"[{"op":"add"}]"#,
+    r#"[{"op":"add","path":"/metadata/labels/x"}]"#,
+    r#"[{"op":"add","path":1}]"#,
+    r#"[{"op":1,"path":"/x"}]"#,
+    r#"[{"op":"remove","path":"no-slash"}]"#,
+    r#"[{"op":"copy","path":"/metadata/labels/y"}]"#,
+    r#"[{"op":"test","path":"/metadata/name"}]"#,
+    "[1]",
+    "1",
+    "null",
+    r#""x""#,
+    r#"{"a"}"#,
+    "",
+];
+
+/// Bodies that are no object, and most of them no JSON.
+const NO_JSON: &[&str] =
+    &[r#"{"a"}"#, r#"{"a":tru}"#, r#"{"a":1,}"#, r#"{"a":1} x"#, r#"{"a":"\q"}"#, r#"{"a":01}"#, "[1,]", r#""x""#, "1"];
+
 pub(super) fn request(author: &mut Author) {
     let thing = author.thing();
     let kind = thing.kind;
@@ -13,7 +36,7 @@ pub(super) fn request(author: &mut Author) {
     let object = kind.object("bad");
     let text = |value: &serde_json::Value| Body::Text(value.to_string());
     let none = || Body::Text(String::new());
-    match author.below(26) {
+    match author.below(40) {
         0 => author.write("POST", collection, JSON, Body::Text("{".into())),
         1 => author.write("POST", collection, JSON, Body::Text("[]".into())),
         2 => author.write("POST", collection, JSON, none()),
@@ -47,6 +70,24 @@ pub(super) fn request(author: &mut Author) {
         22 => author.send("GET", place, vec![("accept", "application/xml".into())], none()),
         23 => author.write("PATCH", place, "application/strategic-merge-patch+json", Body::Text("{".into())),
         24 => author.write("PATCH", place + "?force=true", "application/merge-patch+json", text(&json!({}))),
-        _ => author.read(format!("{collection}?limit=abc")),
+        25 => author.read(format!("{collection}?limit=abc")),
+        26..30 => {
+            let body = author.word(NO_PATCHES);
+            author.write("PATCH", place, "application/json-patch+json", Body::Text(body.into()))
+        }
+        30..33 => {
+            let language = author.word(&["application/merge-patch+json", "application/strategic-merge-patch+json"]);
+            let body = author.word(NO_JSON);
+            author.write("PATCH", place, language, Body::Text(body.into()))
+        }
+        33..36 => {
+            let body = author.word(NO_JSON);
+            author.write("POST", collection, JSON, Body::Text(body.into()))
+        }
+        36 => author.write("PATCH", place + "?fieldManager=x", "application/apply-patch+yaml", Body::Text("[]".into())),
+        _ => {
+            let fault = author.word(kind.faults);
+            author.write("PATCH", place, "application/strategic-merge-patch+json", Body::Text(fault.into()))
+        }
     };
 }
