@@ -152,13 +152,28 @@ fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> 
     errors.into_vec().iter().map(|error| cel_cause(rules, error, object)).collect()
 }
 
+/// The first member that a rule asks for in vain. Where several are missing the evaluator may name any of them.
+fn first_missing<'a>(rule: &'a str, value: &Value) -> Option<&'a str> {
+    let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    rule.split('.').skip(1).find_map(|part| {
+        let end = part.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let missing = items.iter().any(|item| item.is_object() && item.get(name).is_none());
+        (missing && !rest.starts_with('(')).then_some(name)
+    })
+}
+
 /// A broken rule, with the value it is about.
 fn cel_cause(rules: &Rules, error: &kube_cel::ValidationError, object: &Value) -> Cause {
     let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
     let value = object.pointer(&pointer).unwrap_or(&Value::Null);
     if error.kind == kube_cel::ErrorKind::EvaluationError {
         let why = error.message.trim_start_matches("rule evaluation error: ");
-        let why = format!("{} evaluating rule: {}", why.replacen("No such", "no such", 1), rules.says(&error.rule));
+        let why = match why.strip_prefix("No such key: ") {
+            Some(key) => format!("no such key: {}", first_missing(&error.rule, value).unwrap_or(key)),
+            None => why.to_owned(),
+        };
+        let why = format!("{why} evaluating rule: {}", rules.says(&error.rule));
         return Cause::invalid(&error.field_path, &Value::from(validate::type_name(value)), &why);
     }
     match error.reason.as_deref() {

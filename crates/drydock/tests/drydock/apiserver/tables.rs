@@ -91,7 +91,7 @@ async fn every_kind_has_the_columns_of_a_real_server() {
         ),
         (
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers".to_owned(),
-            json!({"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "podinfo"}, "maxReplicas": 4, "metrics": [cpu]}}),
+            json!({"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "podinfo"}, "maxReplicas": 4, "metrics": [cpu]}}),
             0,
             "Name Reference Targets MinPods MaxPods Replicas Age|a Deployment/podinfo cpu: <unknown>/80% 1 4 0 0s",
         ),
