@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{ApiError, Result, success};
+use super::go_json::kind_of;
 use super::meta;
 use super::options::check_delete;
 use super::registry::Resource;
@@ -60,6 +61,30 @@ pub(crate) enum Outcome {
     Waiting(Arc<Value>),
 }
 
+/// What Go says about the first option that is of the wrong type.
+fn misfit(options: &Value) -> String {
+    type Fits = fn(&Value) -> bool;
+    let known: [(&str, Fits, &str); 7] = [
+        ("DeleteOptions.gracePeriodSeconds", Value::is_i64, "int64"),
+        ("DeleteOptions.preconditions", Value::is_object, "v1.Preconditions"),
+        ("Preconditions.preconditions.uid", Value::is_string, "types.UID"),
+        ("Preconditions.preconditions.resourceVersion", Value::is_string, "string"),
+        ("DeleteOptions.orphanDependents", Value::is_boolean, "bool"),
+        ("DeleteOptions.propagationPolicy", Value::is_string, "v1.DeletionPropagation"),
+        ("DeleteOptions.dryRun", Value::is_array, "[]string"),
+    ];
+    let wrong = known.into_iter().find_map(|(field, fits, go)| {
+        let (_, path) = field.split_once('.')?;
+        let found = options.pointer(&format!("/{}", path.replace('.', "/")))?;
+        let kind = kind_of(found);
+        (!found.is_null() && !fits(found)).then(|| format!("{kind} into Go struct field {field} of type {go}"))
+    });
+    format!(
+        "json: cannot unmarshal {}",
+        wrong.unwrap_or_else(|| "object into Go value of type v1.DeleteOptions".into())
+    )
+}
+
 impl DeleteOptions {
     /// Options from the body, or from the query where the body says nothing.
     pub(crate) fn of(call: &Call) -> Result<Self> {
@@ -70,8 +95,7 @@ impl DeleteOptions {
         } else {
             let said = call.object()?;
             check_delete(&said)?;
-            serde_json::from_value(said)
-                .map_err(|error| ApiError::bad_request(format!("invalid delete options: {error}")))?
+            serde_json::from_value(said.clone()).map_err(|_| ApiError::bad_request(misfit(&said)))?
         };
         if let Some(orphan) = options.orphan_dependents {
             // The old way to say it.

@@ -5,13 +5,20 @@ use serde_json::Value;
 /// How far a text has been read.
 struct Scanner<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
+    /// How many lists and objects are open.
+    depth: usize,
 }
+
+/// So deep are texts read. Go goes to 10,000, and nobody has been seen to need it.
+const DEPTH: usize = 127;
 
 type Scanned = Result<(), String>;
 
 /// Reads JSON. The error is Go's.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|_| syntax_error(body))
+    // Go takes what is no UTF-8 for signs it does not know.
+    let lossy = String::from_utf8_lossy(body);
+    serde_json::from_str(&lossy).map_err(|_| syntax_error(&lossy))
 }
 
 /// What a value is called where another one was expected.
@@ -60,9 +67,8 @@ pub(crate) fn in_source(value: &Value) -> String {
     }
 }
 
-fn syntax_error(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let mut scanner = Scanner { rest: text.chars().peekable() };
+fn syntax_error(text: &str) -> String {
+    let mut scanner = Scanner { rest: text.chars().peekable(), depth: 0 };
     let read = scanner.value().and_then(|()| match scanner.sign() {
         None => Ok(()),
         Some(sign) => Err(unexpected(sign, "after top-level value")),
@@ -98,8 +104,11 @@ impl Scanner<'_> {
 
     fn value(&mut self) -> Scanned {
         match self.sign().ok_or_else(end)? {
-            '{' => self.object(),
-            '[' => self.array(),
+            sign @ ('{' | '[') if self.depth == DEPTH => {
+                Err(unexpected(sign, &format!("exceeded max depth (drydock reads {DEPTH} levels)")))
+            }
+            '{' => self.inside(Self::object),
+            '[' => self.inside(Self::array),
             '"' => self.string(),
             't' => self.literal("true"),
             'f' => self.literal("false"),
@@ -107,6 +116,13 @@ impl Scanner<'_> {
             sign @ ('-' | '0'..='9') => self.number(sign),
             sign => Err(unexpected(sign, "looking for beginning of value")),
         }
+    }
+
+    fn inside(&mut self, read: fn(&mut Self) -> Scanned) -> Scanned {
+        self.depth += 1;
+        read(self)?;
+        self.depth -= 1;
+        Ok(())
     }
 
     fn object(&mut self) -> Scanned {
@@ -234,6 +250,17 @@ mod tests {
             assert_eq!(parse(text.as_bytes()).unwrap_err(), why, "{text}");
         }
         assert_eq!(parse(b"[1]").unwrap(), json!([1]));
+    }
+
+    #[test]
+    fn depth_has_an_end_and_foreign_bytes_are_no_error() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse(deep(DEPTH).as_bytes()).is_ok());
+        let why = "invalid character '[' exceeded max depth (drydock reads 127 levels)";
+        for levels in [DEPTH + 1, 100_000] {
+            assert_eq!(parse(deep(levels).as_bytes()).unwrap_err(), why);
+        }
+        assert_eq!(parse(b"{\"a\":\"\xff\"}").unwrap(), json!({"a": "\u{fffd}"}));
     }
 
     #[test]

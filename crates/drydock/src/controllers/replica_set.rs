@@ -58,7 +58,22 @@ impl ReplicaSetController {
         pods
     }
 
+    /// Lets go of pods that somebody labelled otherwise, to look at them in peace.
+    async fn release(&self, set: &ReplicaSet) -> kube::Result<()> {
+        let (Some(uid), Some(spec)) = (&set.metadata.uid, &set.spec) else { return Ok(()) };
+        for pod in self.pods.controlled_by(&set.namespace().unwrap_or_default(), uid) {
+            if pod.metadata.deletion_timestamp.is_some() || selects(&spec.selector, pod.as_ref()) {
+                continue;
+            }
+            let mut free = pod.as_ref().clone();
+            free.owner_references_mut().retain(|owner| owner.uid != *uid);
+            self.pods.replace(&free).await?;
+        }
+        Ok(())
+    }
+
     async fn match_count(&self, key: &Key, set: &ReplicaSet) -> kube::Result<()> {
+        self.release(set).await?;
         let active = self.active(set);
         let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let wanted = usize::try_from(wanted).unwrap_or(0);

@@ -69,7 +69,7 @@ fn drydock_answers_as_kube_apiserver_does() {
         for worker in workers.collect::<Vec<_>>() {
             worker.await.unwrap();
         }
-        println!("{report}in {:.0?}", begun.elapsed());
+        eprintln!("{report}in {:.0?}", begun.elapsed());
         for seed in report.failed().into_iter().take(3) {
             servers.replay_quietly(seed).await;
         }
