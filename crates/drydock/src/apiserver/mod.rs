@@ -84,7 +84,7 @@ pub(crate) use request::{Params, Target};
 
 use crate::net::Connection;
 use crate::{Clock, Seed};
-use server::Server;
+use server::{HISTORY, Server};
 
 /// The body of an answer; a watch is one that goes on.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
@@ -101,16 +101,16 @@ impl ApiServer {
     /// Starts a server with the namespaces and CRDs every drydock cluster has. Must be called inside a tokio runtime.
     #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
     pub fn start(clock: Clock, seed: Seed) -> Self {
-        let (server, committed) = Server::new(clock, &seed);
+        let (server, committed) = Server::new(clock, &seed, HISTORY);
         tokio::spawn(garbage::collect(Arc::downgrade(&server), committed));
         Self(server)
     }
 
     /// The same without the garbage collector, as a kube-apiserver is without kube-controller-manager: nothing happens
-    /// but what is asked for.
+    /// but what is asked for, and nothing is forgotten.
     #[expect(clippy::needless_pass_by_value, reason = "both are handles")]
     pub fn without_controllers(clock: Clock, seed: Seed) -> Self {
-        Self(Server::new(clock, &seed).0)
+        Self(Server::new(clock, &seed, usize::MAX).0)
     }
 
     /// A client in this process.

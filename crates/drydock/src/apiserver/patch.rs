@@ -18,6 +18,8 @@ use super::write::Ownership;
 
 /// The media type of server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+/// The media type of strategic merge patches.
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// The operations of a JSON Patch.
 const KNOWN: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
@@ -81,7 +83,7 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
                 json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
             }
         }
-        "application/strategic-merge-patch+json" if !call.served.resource.custom => {
+        STRATEGIC if !call.served.resource.custom => {
             let patch = patch_body(&call.body, "")?;
             if !patch.is_null() {
                 merge::strategic(schema, &mut object, &patch)?;
@@ -162,11 +164,6 @@ fn rejected() -> ApiError {
 
 /// The languages a resource can be patched in.
 pub(crate) fn languages(resource: &Resource) -> &'static [&'static str] {
-    const ALL: &[&str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        APPLY,
-        "application/strategic-merge-patch+json",
-    ];
+    const ALL: &[&str] = &["application/json-patch+json", "application/merge-patch+json", APPLY, STRATEGIC];
     if resource.custom { ALL.get(..3).unwrap_or(ALL) } else { ALL }
 }

@@ -104,6 +104,11 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, Complaint> {
 }
 
 /// The name a kind has in the tables.
+/// Whether Go has a type for a kind.
+pub(crate) fn is_known(api_version: &str, kind: &str) -> bool {
+    MESSAGES.contains_key(&type_name(api_version, kind))
+}
+
 fn type_name(api_version: &str, kind: &str) -> String {
     if kind == "DeleteOptions" {
         return "meta.v1.DeleteOptions".to_owned();

@@ -33,7 +33,7 @@ use crate::{Clock, Seed};
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// How many changes watches can look back. Each is a whole object, about 20 kB: this is most of the memory of a cluster
 /// that lives long.
-const HISTORY: usize = 5_000;
+pub(crate) const HISTORY: usize = 5_000;
 
 /// Namespaces that are there from the start.
 const NAMESPACES: &[&str] = &["default", "istio-system", "kube-node-lease", "kube-public", "kube-system"];
@@ -90,14 +90,14 @@ impl From<Answer> for Reply {
 }
 
 impl Server {
-    /// A server, and the changes its garbage collector must follow.
-    pub(crate) fn new(clock: Clock, seed: &Seed) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Change>>) {
+    /// A server that remembers so many changes, and the changes its garbage collector must follow.
+    pub(crate) fn new(clock: Clock, seed: &Seed, history: usize) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Change>>) {
         let registry = Registry::builtin().unwrap_or_default();
         let (changes, committed) = mpsc::unbounded_channel();
         let server = Arc::new(Self {
             clock,
             seed: seed.fork("apiserver"),
-            store: Store::new(HISTORY),
+            store: Store::new(history),
             registry: RwLock::new(registry),
             log: RequestLog::default(),
             watching: Arc::default(),

@@ -11,11 +11,13 @@ use serde_json::Value;
 use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::fields::Fields;
+use super::go_json;
 use super::judge::{Change, judge, of_another_kind};
 use super::managed::{Managed, Operation};
 use super::meta;
-use super::patch::APPLY;
-use super::registry::api_version;
+use super::patch::{APPLY, STRATEGIC};
+use super::protobuf;
+use super::registry::{Resource, api_version};
 use super::request::{Call, media_type};
 use super::server::{Answer, Reply, Server};
 use super::store::{Key, State};
@@ -160,7 +162,10 @@ impl Server {
             return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         if let Some(found) = state.get(&resource.id, &key) {
-            return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)));
+            // By then the object has been found to be good, and advice has been given.
+            let mut warnings = Vec::from_iter((behaviour.warn)(&object));
+            warnings.extend(unclaimed_finalizers(call, &[], &object));
+            return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)).after(&warnings));
         }
         managed.write_to(&mut object);
         stamp_version(call, &mut object);
@@ -350,6 +355,21 @@ fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
     }
 }
 
+/// An object of another kind than its place is for. Go knows those of Kubernetes, and cannot make one of the other.
+fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> ApiError {
+    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    let wanted = &resource.kind;
+    let why = if protobuf::is_known(api_version, kind) {
+        let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion")
+    } else {
+        format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        )
+    };
+    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {wanted}: {why}"))
+}
+
 /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
 pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     let resource = &call.served.resource;
@@ -358,11 +378,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     if !resource.custom && !sent.is_empty() && sent != expected && !is_known_version(&resource.group, sent) {
         let kind = &resource.kind;
         let sent_kind = if meta::text(object, "/kind").is_empty() { kind } else { meta::text(object, "/kind") };
-        let version = sent.rsplit('/').next().unwrap_or(sent);
-        return Err(ApiError::bad_request(format!(
-            "{sent_kind} in version {version:?} cannot be handled as a {kind}: no kind {sent_kind:?} is registered for version \
-             {sent:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        )));
+        return Err(other_kind(resource, sent, sent_kind));
     }
     if !sent.is_empty() && sent != expected {
         return Err(ApiError::bad_request(format!(
@@ -371,12 +387,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     }
     let kind = meta::text(object, "/kind");
     if !kind.is_empty() && kind != resource.kind && !resource.custom {
-        let expected_kind = &resource.kind;
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {expected_kind}: no kind {kind:?} is registered for version \
-             {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-            call.served.version().name
-        )));
+        return Err(other_kind(resource, &expected, kind));
     }
     if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
         return Err(of_another_kind(call, object));
@@ -417,7 +428,11 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
     match call.params.get("fieldValidation") {
         "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
-            Err(ApiError::unreadable_patch(object, &format!("strict decoding error: {}", unknown.join(", "))))
+            let why = format!("strict decoding error: {}", unknown.join(", "));
+            Err(match go_json::parse(&call.body) {
+                Ok(patch) if media_type(&call.content_type) == STRATEGIC => ApiError::unfitting_patch(&patch, &why),
+                _ => ApiError::unreadable_patch(object, &why),
+            })
         }
         "Strict" if !unknown.is_empty() => {
             Err(unreadable(call, &format!("strict decoding error: {}", unknown.join(", "))))
