@@ -404,8 +404,8 @@ impl ApiError {
     }
 
     /// Too big.
-    pub(crate) fn too_large_body(limit: usize) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    pub(crate) fn too_large(why: &str) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
     }
 
     /// Something went wrong that the client has no part in.

@@ -10,7 +10,7 @@ struct Scanner<'a> {
 }
 
 /// So deep are texts read. Go goes to 10,000, and nobody has been seen to need it.
-const DEPTH: usize = 127;
+pub(crate) const DEPTH: usize = 127;
 
 type Scanned = Result<(), String>;
 

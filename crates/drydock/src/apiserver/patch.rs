@@ -13,13 +13,16 @@ use super::meta;
 use super::registry::Resource;
 use super::request::{Call, media_type};
 use super::schema::Schema;
-use super::server::{Answer, Reply, Server};
+use super::server::{Answer, BODY_LIMIT, Reply, Server};
 use super::write::Ownership;
 
 /// The media type of server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 /// The media type of strategic merge patches.
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// So many operations may a JSON Patch have.
+const MOST: usize = 10_000;
 
 /// The operations of a JSON Patch.
 const KNOWN: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
@@ -78,8 +81,10 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
             json_patch::merge(&mut object, &patch);
         }
         "application/json-patch+json" => {
+            let mut copied = 0;
             for operation in operations(&call.body)?.0 {
                 let operation = forgiving(&object, operation);
+                check_growth(&object, &operation, &mut copied)?;
                 json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
             }
         }
@@ -119,6 +124,10 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
             return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp")));
         }
     };
+    if list.len() > MOST {
+        let why = format!("The allowed maximum operations in a JSON patch is {MOST}, got {}", list.len());
+        return Err(ApiError::too_large(&why));
+    }
     for one in &list {
         let found = go_json::kind_of(one);
         let Value::Object(members) = one else {
@@ -140,6 +149,41 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
         meta::members(one).entry("value").or_insert(Value::Null);
     }
     serde_json::from_value(Value::Array(list)).map_err(|_| rejected())
+}
+
+/// A few operations can build what no body could hold: lists in lists, copies of copies.
+fn check_growth(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Result<()> {
+    let (path, value) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        PatchOperation::Move(moved) => (&moved.path, object.pointer(moved.from.as_str())),
+        PatchOperation::Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    let Some(value) = value else { return Ok(()) };
+    if path.as_str().matches('/').count() + depth(value) > go_json::DEPTH {
+        let why = format!("the patch nests values more than {} levels deep, which drydock does not", go_json::DEPTH);
+        return Err(ApiError::bad_request(why));
+    }
+    if matches!(operation, PatchOperation::Copy(_)) {
+        *copied += value.to_string().len();
+        if *copied > BODY_LIMIT {
+            return Err(ApiError::too_large(&format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit \
+                 {BODY_LIMIT}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How many lists and objects are inside each other.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The real server's library lets `replace` add a member that is not there.

@@ -30,7 +30,7 @@ use super::{Body, User, crd, discovery, full};
 use crate::{Clock, Seed};
 
 /// The largest body a request may have, as in Kubernetes.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
+pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// How many changes watches can look back. Each is a whole object, about 20 kB: this is most of the memory of a cluster
 /// that lives long.
 pub(crate) const HISTORY: usize = 5_000;
@@ -388,7 +388,9 @@ where
 {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large_body(BODY_LIMIT)),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(ApiError::too_large(&format!("limit is {BODY_LIMIT}")))
+        }
         Err(error) => Err(ApiError::bad_request(format!("unable to read the request body: {error}"))),
     }
 }

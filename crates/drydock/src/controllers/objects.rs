@@ -229,6 +229,13 @@ impl<K: Kind> Objects<K> {
         Ok(self.keep(api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?))
     }
 
+    /// Takes away that an object belongs to an owner; refused if it changed since it was read.
+    pub(crate) async fn release(&self, object: &K, owner: &str) -> kube::Result<Arc<K>> {
+        let mut free = object.clone();
+        free.owner_references_mut().retain(|reference| reference.uid != owner);
+        self.replace(&free).await
+    }
+
     /// Deletes exactly this object (by uid). One that is already gone is a success.
     pub(crate) async fn delete(&self, object: &K, grace: Option<u32>) -> kube::Result<()> {
         let key = Key::of(object);

@@ -65,9 +65,7 @@ impl ReplicaSetController {
             if pod.metadata.deletion_timestamp.is_some() || selects(&spec.selector, pod.as_ref()) {
                 continue;
             }
-            let mut free = pod.as_ref().clone();
-            free.owner_references_mut().retain(|owner| owner.uid != *uid);
-            self.pods.replace(&free).await?;
+            self.pods.release(&pod, uid).await?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use self::rollout::{Resize, asked};
 use self::status::Deed;
 use super::objects::{Key, Objects};
 use super::queue::Reconcile;
-use super::{is_finished, stamp};
+use super::{is_finished, selects, stamp};
 use crate::Clock;
 
 /// How many old ReplicaSets are kept where the Deployment does not say.
@@ -57,7 +57,13 @@ impl Reconcile for DeploymentController {
     async fn reconcile(&self, key: &Key) -> kube::Result<Option<Timestamp>> {
         let Some(deployment) = self.deployments.get(key) else { return Ok(None) };
         let Some(uid) = &deployment.metadata.uid else { return Ok(None) };
-        let sets = self.replica_sets.controlled_by(&key.namespace, uid);
+        let mut sets = self.replica_sets.controlled_by(&key.namespace, uid);
+        if let (Some(spec), None) = (&deployment.spec, &deployment.metadata.deletion_timestamp) {
+            // Those that somebody labelled otherwise are let go of.
+            for set in sets.extract_if(.., |set| !selects(&spec.selector, set.as_ref())) {
+                self.replica_sets.release(&set, uid).await?;
+            }
+        }
         let (new, old) = revision::split(&deployment, sets);
         let mut family = Family { new, old };
         if deployment.metadata.deletion_timestamp.is_some() {

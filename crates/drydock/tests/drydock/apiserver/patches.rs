@@ -22,6 +22,36 @@ fn image(deployment: &Deployment) -> String {
     deployment.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
 }
 
+/// Lists in lists, copies of copies, and more operations than anybody needs.
+#[tokio::test(start_paused = true)]
+async fn a_json_patch_does_not_grow_without_bounds() {
+    let api: Api<ConfigMap> = Api::default_namespaced(server().client("test"));
+    api.create(&PostParams::default(), &config("a", "1")).await.unwrap();
+    let begin = json!({"op": "add", "path": "/q", "value": ["x".repeat(1000)]});
+    let patch = |more: Vec<Value>| {
+        let operations = std::iter::once(begin.clone()).chain(more).collect();
+        Patch::<()>::Json(serde_json::from_value(Value::Array(operations)).unwrap())
+    };
+    let mut deeper = vec![json!({"op": "copy", "from": "/r", "path": "/r/a"}); 9_000];
+    deeper.insert(0, json!({"op": "add", "path": "/r", "value": {}}));
+    let wider = vec![json!({"op": "copy", "from": "/q", "path": "/q/-"}); 30];
+    let longer = vec![json!({"op": "test", "path": "/kind", "value": "ConfigMap"}); 10_000];
+    let chained = (0..80).map(|link| {
+        let path = format!("/q{}", "/0".repeat(100 * link));
+        let value: Value = serde_json::from_str(&format!("{}{}", "[".repeat(101), "]".repeat(101))).unwrap();
+        json!({"op": "add", "path": path, "value": value})
+    });
+    for (operations, code, why) in [
+        (deeper, 400, "more than 127 levels deep"),
+        (wider, 413, "Unable to complete the copy, the accumulated size increase of copy is"),
+        (longer, 413, "The allowed maximum operations in a JSON patch is 10000, got 10001"),
+        (chained.collect(), 400, "more than 127 levels deep"),
+    ] {
+        let status = refused(api.patch("a", &PatchParams::default(), &patch(operations)).await);
+        assert!(status.code == code && status.message.contains(why), "{status:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_json_patch_is_guarded_by_its_tests() {
     let api: Api<ConfigMap> = Api::default_namespaced(server().client("test"));
