@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject};
+use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use seaway_adapters::change::Kind;
@@ -86,7 +87,7 @@ pub(crate) async fn follow(
                 take(&around.cache, kind, event);
             }
             Some(Err(error)) => {
-                let missing = is_missing(&error);
+                let missing = refusal(&error).is_some_and(|status| status.code == 404);
                 if missing && watched.required && around.cache.presence(kind) != Presence::Synced {
                     return Err(Unregistered { kind: kind.kind });
                 }
@@ -152,8 +153,11 @@ fn resource(kind: Kind) -> ApiResource {
     }
 }
 
-/// An error with its causes: that a connection was refused is the last of them.
+/// An error with its causes: that a connection was refused is the last of them. Of what a server says its message is enough.
 fn whole(error: &watcher::Error) -> String {
+    if let Some(status) = refusal(error) {
+        return status.message.clone();
+    }
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.fold(String::new(), |text, cause| match cause.to_string() {
         cause if text.contains(&cause) => text,
@@ -162,14 +166,15 @@ fn whole(error: &watcher::Error) -> String {
     })
 }
 
-fn is_missing(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(source)
-    | watcher::Error::WatchStartFailed(source)
-    | watcher::Error::WatchFailed(source)) = error
-    else {
-        return false;
-    };
-    matches!(source, kube::Error::Api(status) if status.code == 404)
+/// What the server said, if it is the one who refused.
+fn refusal(error: &watcher::Error) -> Option<&Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -185,5 +190,13 @@ mod tests {
         let told = whole(&error);
         assert!(told.starts_with("failed to perform initial object list"), "{told}");
         assert_eq!(told.matches("connection refused").count(), 1, "{told}");
+    }
+
+    #[test]
+    fn of_a_refusal_the_servers_message_is_told() {
+        let message = "httproutes.gateway.networking.k8s.io is forbidden: User \"seaway\" cannot list resource";
+        let status = Status::failure(message, "Forbidden").with_code(403);
+        let error = watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
+        assert_eq!(whole(&error), message);
     }
 }
