@@ -1,6 +1,6 @@
 //! Namespaces for network, mounts and processes: a machine of its own for a cluster.
 
-use std::path::Path;
+use std::io::Write as _;
 use std::process::Command;
 
 /// A command that runs another one in namespaces of its own.
@@ -32,11 +32,11 @@ pub fn prepare() {
         "nameserver {}\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions timeout:1\n",
         seaway_drydock::berth::DNS
     );
-    let file = std::env::temp_dir().join(format!("seaway-resolv-{}", std::process::id()));
-    std::fs::write(&file, text).unwrap();
+    // Every haven counts its processes from one, so a process's number would not make a name of its own.
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
     let place = std::fs::canonicalize("/etc/resolv.conf").unwrap();
-    run("mount", &["--bind", &file.to_string_lossy(), &place.to_string_lossy()]);
-    let _ = std::fs::remove_file(Path::new(&file));
+    run("mount", &["--bind", &file.path().to_string_lossy(), &place.to_string_lossy()]);
 }
 
 fn run(program: &str, arguments: &[&str]) {
