@@ -128,12 +128,13 @@ impl Redirect {
         })
     }
 
-    /// The answer to a request that came to `host` at `port`.
-    pub fn answer(&self, uri: &Uri, host: &str, port: u16, matched: Option<&str>) -> Response<Body> {
+    /// The answer to a request that named `host` and `port`.
+    pub fn answer(&self, uri: &Uri, host: &str, port: Option<u16>, matched: Option<&str>) -> Response<Body> {
         let scheme = self.scheme.as_deref().unwrap_or("http");
         let well_known = if scheme == "https" { 443 } else { 80 };
-        // A new scheme brings its own port; otherwise the client stays at the listener's.
-        let port = self.port.unwrap_or(if self.scheme.is_some() { well_known } else { port });
+        // A new scheme brings its own port; otherwise clients stay where they came to, as with Traefik and Envoy. The
+        // specification would send them to the listener's port, which they may not even see.
+        let port = self.port.or(port.filter(|_| self.scheme.is_none())).unwrap_or(well_known);
         let host = self.host.as_deref().unwrap_or(host);
         let path = match &self.path {
             Some(path) => path.apply(uri.path(), matched),
@@ -281,7 +282,7 @@ mod tests {
         ] {
             let filters = filters(json!([{"type": "RequestRedirect", "requestRedirect": redirect}]));
             let uri: Uri = "/foo/bar?q=1".parse().unwrap();
-            let answer = filters.redirect.unwrap().answer(&uri, "www.example.com", 8080, Some("/foo"));
+            let answer = filters.redirect.unwrap().answer(&uri, "www.example.com", Some(8080), Some("/foo"));
             assert_eq!(answer.headers()[header::LOCATION], expected);
         }
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
+use http::uri::Authority;
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -90,7 +91,7 @@ impl DataPlane {
     pub async fn answer(&self, port: u16, request: Request<Body>) -> Response<Body> {
         let begun = Instant::now();
         let table = Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner));
-        let host = host(&request);
+        let (host, asked_port) = authority(&request);
         let question = Question {
             path: request.uri().path(),
             query: request.uri().query().unwrap_or_default(),
@@ -108,7 +109,7 @@ impl DataPlane {
             return signed(answer);
         }
         if let Some(redirect) = &rule.filters.redirect {
-            return signed(redirect.answer(request.uri(), &host, port, matcher.prefix()));
+            return signed(redirect.answer(request.uri(), &host, asked_port, matcher.prefix()));
         }
         let mut response = self.route(begun, rule, matcher.prefix(), request).await;
         if let (Some(cors), Some(origin)) = (&rule.filters.cors, origin) {
@@ -256,12 +257,11 @@ fn signed_text(status: StatusCode, why: &str) -> Response<Body> {
     signed(response)
 }
 
-/// The host a request is for, in lower case, without port.
-fn host(request: &Request<Body>) -> String {
-    let named = request.uri().host().or_else(|| {
-        let value = request.headers().get(header::HOST)?.to_str().ok()?;
-        let end = value.rfind(':').filter(|colon| !value.get(*colon..).is_some_and(|tail| tail.contains(']')));
-        Some(end.map_or(value, |colon| value.get(..colon).unwrap_or(value)))
-    });
-    named.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase()
+/// The host a client named, as routes are looked up by, and the port, if it named one.
+fn authority(request: &Request<Body>) -> (String, Option<u16>) {
+    let named = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let named = named.and_then(|value| value.parse::<Authority>().ok());
+    let named = request.uri().authority().or(named.as_ref());
+    let host = named.map(Authority::host).unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    (host, named.and_then(Authority::port_u16))
 }

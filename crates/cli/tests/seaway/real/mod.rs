@@ -10,6 +10,7 @@ mod audit;
 mod chart;
 mod cluster;
 mod control_plane;
+mod echo;
 mod fleet;
 mod gateways;
 mod grants;

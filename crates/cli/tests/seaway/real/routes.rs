@@ -26,12 +26,37 @@ pub fn requests() -> Vec<Asked> {
     all
 }
 
-pub fn name(seed: u64) -> String {
+/// What north gets of a hundred requests, beside south.
+pub const WEIGHTS: [u32; 5] = [0, 10, 35, 50, 100];
+
+/// Routes of that many seeds, and one for each weight, by their names.
+pub fn all(seeds: u64) -> Vec<(String, Value)> {
+    let drawn = (0..seeds).map(|seed| (name(seed), route(seed)));
+    let weighted = WEIGHTS.into_iter().enumerate().map(|(index, weight)| {
+        let refs = [("north", weight), ("south", 100 - weight)];
+        let refs = refs.map(|(name, weight)| json!({"name": name, "port": 8080, "weight": weight}));
+        let name = format!("weighted-{index}");
+        (name.clone(), with_rules(&name, &weighted_host(index), &json!([{"backendRefs": refs}])))
+    });
+    drawn.chain(weighted).collect()
+}
+
+pub fn weighted_host(index: usize) -> String {
+    format!("weighted-{index}.example.com")
+}
+
+fn name(seed: u64) -> String {
     format!("route-{seed}")
 }
 
-pub fn host(seed: u64) -> String {
+fn host(seed: u64) -> String {
     format!("route-{seed}.example.com")
+}
+
+/// The host that people name: half of them came through a port that no gateway knows of.
+pub fn asked_host(seed: u64) -> String {
+    let port = if seed.is_multiple_of(2) { "" } else { ":9999" };
+    format!("{}{port}", host(seed))
 }
 
 /// Draws numbers; the same seed draws the same.
@@ -56,21 +81,26 @@ impl Lots {
     }
 }
 
-/// A route of one to three rules, on all three gateways.
+/// A route of one to three rules.
 pub fn route(seed: u64) -> Value {
     let mut lots = Lots(seed);
     let rules: Vec<Value> = (0..=lots.draw(3)).map(|_| rule(&mut lots)).collect();
+    with_rules(&name(seed), &host(seed), &json!(rules))
+}
+
+/// A route on all three gateways.
+fn with_rules(name: &str, host: &str, rules: &Value) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
-        "metadata": {"name": name(seed), "namespace": "test"},
+        "metadata": {"name": name, "namespace": "test"},
         "spec": {
             "parentRefs": [
                 {"name": "gateway", "namespace": "traefik"},
                 {"name": "gateway", "namespace": "projectcontour"},
                 {"name": "drydock"},
             ],
-            "hostnames": [host(seed)],
+            "hostnames": [host],
             "rules": rules,
         },
     })
@@ -80,6 +110,9 @@ fn rule(lots: &mut Lots) -> Value {
     let matches: Vec<Value> = (0..=lots.draw(2)).map(|_| matching(lots)).collect();
     // Only then is it clear which prefix is replaced.
     let prefixed = matches.len() == 1 && matches[0]["path"]["type"] == "PathPrefix";
+    if lots.sometimes() {
+        return json!({"matches": matches, "filters": [redirect(lots, prefixed)]});
+    }
     let mut filters = Vec::new();
     if lots.sometimes() {
         filters.push(json!({"type": "RequestHeaderModifier", "requestHeaderModifier": {
@@ -91,19 +124,43 @@ fn rule(lots: &mut Lots) -> Value {
             "set": [{"name": "x-test-answer", "value": "gateway"}],
         }}));
     }
-    if lots.sometimes() {
-        let path = if prefixed && lots.sometimes() {
-            json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/new"})
-        } else {
-            json!({"type": "ReplaceFullPath", "replaceFullPath": "/whole"})
-        };
-        filters.push(json!({"type": "URLRewrite", "urlRewrite": {"path": path}}));
+    // Traefik answers a POST that is copied with 500, Contour drops an exact "/" whose path changes: where a rule does both,
+    // nobody is right.
+    match lots.draw(5) {
+        0 | 1 => filters.push(json!({"type": "URLRewrite", "urlRewrite": {"path": new_path(lots, prefixed)}})),
+        2 => filters.push(json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend(lots)}})),
+        _ => {}
     }
-    json!({
-        "matches": matches,
-        "filters": filters,
-        "backendRefs": [{"name": lots.one_of(&["north", "south"]), "port": 8080}],
-    })
+    json!({"matches": matches, "filters": filters, "backendRefs": [backend(lots)]})
+}
+
+fn backend(lots: &mut Lots) -> Value {
+    json!({"name": lots.one_of(&["north", "south"]), "port": 8080})
+}
+
+fn new_path(lots: &mut Lots, prefixed: bool) -> Value {
+    if prefixed && lots.sometimes() {
+        json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/new"})
+    } else {
+        json!({"type": "ReplaceFullPath", "replaceFullPath": "/whole"})
+    }
+}
+
+fn redirect(lots: &mut Lots, prefixed: bool) -> Value {
+    let mut all = json!({"statusCode": lots.one_of(&[301, 302])});
+    if lots.sometimes() {
+        all["scheme"] = json!("https");
+    }
+    if lots.sometimes() {
+        all["hostname"] = json!("elsewhere.example.com");
+    }
+    if lots.sometimes() {
+        all["port"] = json!(8443);
+    }
+    if lots.sometimes() {
+        all["path"] = new_path(lots, prefixed);
+    }
+    json!({"type": "RequestRedirect", "requestRedirect": all})
 }
 
 fn matching(lots: &mut Lots) -> Value {
