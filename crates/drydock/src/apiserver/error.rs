@@ -228,6 +228,17 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// The client means an object that had this name before, or has it elsewhere. In the words of a server that keeps its
+    /// objects in etcd, at this key.
+    pub(crate) fn other_uid(resource: &Resource, name: &str, key: &str, uids: (&str, &str)) -> Self {
+        let (meant, found) = uids;
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {meant}, UID in object meta: {found}"
+        );
+        Self::conflict(resource, name, &why)
+    }
+
     /// The client read an older version than the one it wants to replace.
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -309,6 +320,19 @@ impl ApiError {
         let mut error = Self::new(422, "Invalid", message);
         *error.details = json!({});
         error
+    }
+
+    /// What was sent cannot be taken for an object of the kind that is wanted.
+    pub(crate) fn cannot_be(version: &str, kind: &str, wanted: &str, why: &str) -> Self {
+        Self::bad_request(format!("{kind} in version {version:?} cannot be handled as a {wanted}: {why}"))
+    }
+
+    /// The same, of a kind that no type of Go is for.
+    pub(crate) fn unregistered(api_version: &str, kind: &str, wanted: &str) -> Self {
+        let version = api_version.rsplit('/').next().unwrap_or(api_version);
+        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
+        let why = format!("no kind {kind:?} is registered for version {api_version:?} in {scheme}");
+        Self::cannot_be(version, kind, wanted, &why)
     }
 
     /// A patch makes something of an object that cannot be read.

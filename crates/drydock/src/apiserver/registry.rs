@@ -100,6 +100,18 @@ impl Resource {
         resource_id(&self.plural, &self.group)
     }
 
+    /// Where a server with an etcd keeps its objects. Some kinds had other names once.
+    pub(crate) fn storage_place(&self) -> String {
+        match self.id.split('.').next().unwrap_or_default() {
+            plural if self.custom => format!("{}/{plural}", self.group),
+            plural @ "customresourcedefinitions" => format!("{}/{plural}", self.group),
+            "services" => "services/specs".to_owned(),
+            "nodes" => "minions".to_owned(),
+            "replicationcontrollers" => "controllers".to_owned(),
+            plural => plural.to_owned(),
+        }
+    }
+
     /// The version objects are stored in.
     pub(crate) fn storage(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)

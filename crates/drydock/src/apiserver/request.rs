@@ -158,6 +158,13 @@ impl Call {
         (self.served.resource.id.clone(), self.key())
     }
 
+    /// The object's place in an etcd, as a server that has one calls it. Where nothing is written it leaves the root out.
+    pub(crate) fn storage_key(&self) -> String {
+        let root = if self.dry_run() { "" } else { "/registry" };
+        let namespace = self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{root}/{}/{namespace}{}", self.served.resource.storage_place(), self.name)
+    }
+
     /// Whether nothing is to be written.
     pub(crate) fn dry_run(&self) -> bool {
         !self.params.get("dryRun").is_empty()

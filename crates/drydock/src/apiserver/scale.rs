@@ -52,11 +52,7 @@ fn read(call: &Call) -> Result<Value> {
     let mut scale = call.object()?;
     let (version, kind) = (meta::text(&scale, "/apiVersion"), meta::text(&scale, "/kind"));
     if !kind.is_empty() && !version.is_empty() && (version, kind) != ("autoscaling/v1", "Scale") {
-        let short = version.rsplit('/').next().unwrap_or(version);
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {short:?} cannot be handled as a Scale: no kind {kind:?} is registered for version {version:?} \
-             in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        )));
+        return Err(ApiError::unregistered(version, kind, "Scale"));
     }
     decode(&Schema::named("autoscaling.v1.Scale"), &mut scale)
         .map_err(|why| ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")))?;

@@ -80,9 +80,8 @@ impl Server {
                 Ok(Answer::Object(200, self.replace_shaped(&mut state, call, &live, object, Ownership::Written)?))
             }
             Err(_) if call.served.resource.behaviour.create_on_update && !meta::uid(&object).is_empty() => {
-                let why =
-                    format!("Precondition failed: UID in precondition: {}, UID in object meta: ", meta::uid(&object));
-                Err(ApiError::conflict(&call.served.resource, &call.name, &why))
+                let uids = (meta::uid(&object), "");
+                Err(ApiError::other_uid(&call.served.resource, &call.name, &call.storage_key(), uids))
             }
             Err(_) if call.served.resource.behaviour.create_on_update => {
                 Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
@@ -357,17 +356,14 @@ fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
 
 /// An object of another kind than its place is for. Go knows those of Kubernetes, and cannot make one of the other.
 fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> ApiError {
-    let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let wanted = &resource.kind;
-    let why = if protobuf::is_known(api_version, kind) {
-        let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-        format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion")
-    } else {
-        format!(
-            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        )
-    };
-    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {wanted}: {why}"))
+    if !protobuf::is_known(api_version, kind) {
+        return ApiError::unregistered(api_version, kind, wanted);
+    }
+    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+    let why = format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion");
+    ApiError::cannot_be(version, kind, wanted, &why)
 }
 
 /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
@@ -454,8 +450,8 @@ fn is_known_version(group: &str, version: &str) -> bool {
 
 /// What was sent is not of the kind it should be.
 fn unreadable(call: &Call, why: &str) -> ApiError {
-    let (kind, version) = (&call.served.resource.kind, &call.served.version().name);
-    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    let kind = &call.served.resource.kind;
+    ApiError::cannot_be(&call.served.version().name, kind, kind, why)
 }
 
 /// An update must mean the object at its address.
@@ -497,8 +493,7 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
     let (uid, live_uid) = (meta::uid(new), meta::uid(live));
     // Of a patch only the result counts, and a uid that has changed is a bad one.
     if !uid.is_empty() && uid != live_uid && call.verb != "patch" {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
-        return Err(ApiError::conflict(resource, name, &why));
+        return Err(ApiError::other_uid(resource, name, &call.storage_key(), (uid, live_uid)));
     }
     let version = match meta::field(new, "resourceVersion") {
         "0" => "",

@@ -23,16 +23,6 @@ pub static EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
-        sentence: "There is no etcd: the refusal of an update with another uid does not name a key of it.",
-        covers: |difference| {
-            let said = difference.real.as_ref().and_then(Value::as_str).unwrap_or_default();
-            difference.step.method == "PUT"
-                && both(difference, 409)
-                && difference.field == "/body/message"
-                && said.contains("StorageError: invalid object, Code: 4, Key: ")
-        },
-    },
-    Explained {
         sentence: "A refused change of a pod names the fields that may change, without the diff of Go's structs.",
         covers: |difference| {
             let said = |said: &Option<Value>| said.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();

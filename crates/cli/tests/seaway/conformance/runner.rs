@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use http::response::Parts;
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body as HttpBody;
@@ -12,6 +13,10 @@ use super::script::{Memory, Step};
 
 /// A script must be over before its watches are, or they would not see the same.
 const HASTE: Duration = Duration::from_millis(700);
+
+/// How long a watch that begins with what is there may take to say what that is. Of Events a real server keeps no cache: it
+/// answers first and looks then, and the next request must not come between.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// One answer, as it came.
 #[derive(Clone, Debug, Default)]
@@ -48,10 +53,12 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
     for step in steps {
         let request = request(step, &memory);
         if step.is_watch() {
-            let client = client.clone();
-            // A watch is open once its head is there; events are read while the script goes on.
-            let response = client.send(request).await;
-            pending.push(Pending::Watch(tokio::spawn(async move { received(response).await })));
+            // Events are read while the script goes on.
+            let mut answer = Incoming::from(client.send(request).await);
+            if step.begins_with_what_is_there() {
+                let _ = tokio::time::timeout(MOMENT, answer.read_on()).await;
+            }
+            pending.push(Pending::Watch(tokio::spawn(answer.whole())));
         } else {
             let answer = send(client, request).await;
             memory.answers.insert(step.id, answer.body.clone());
@@ -85,19 +92,45 @@ fn request(step: &Step, memory: &Memory) -> http::Request<HttpBody> {
 }
 
 async fn send(client: &Client, request: http::Request<HttpBody>) -> Answer {
-    received(client.send(request).await).await
+    Incoming::from(client.send(request).await).whole().await
 }
 
-async fn received(response: kube::Result<http::Response<HttpBody>>) -> Answer {
-    let (head, body) = response.unwrap().into_parts();
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let warnings = head.headers.get_all("warning").iter().map(text).collect();
-    let media_type = head.headers.get("content-type").map(text).unwrap_or_default();
-    let media_type = media_type.split(';').next().unwrap_or_default().to_owned();
-    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    Answer { code: head.status.as_u16(), media_type, warnings, body }
+/// An answer whose body is on its way.
+struct Incoming {
+    head: Parts,
+    body: HttpBody,
+    read: Vec<u8>,
+}
+
+impl From<kube::Result<http::Response<HttpBody>>> for Incoming {
+    fn from(response: kube::Result<http::Response<HttpBody>>) -> Self {
+        let (head, body) = response.unwrap().into_parts();
+        Self { head, body, read: Vec::new() }
+    }
+}
+
+impl Incoming {
+    /// Reads the next piece; `false` at the end.
+    async fn read_on(&mut self) -> bool {
+        match self.body.frame().await {
+            Some(Ok(frame)) => {
+                self.read.extend(frame.into_data().unwrap_or_default());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    async fn whole(mut self) -> Answer {
+        while self.read_on().await {}
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let warnings = self.head.headers.get_all("warning").iter().map(text).collect();
+        let media_type = self.head.headers.get("content-type").map(text).unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().to_owned();
+        let text = String::from_utf8_lossy(&self.read).into_owned();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Answer { code: self.head.status.as_u16(), media_type, warnings, body }
+    }
 }
 
 /// The lines of a watch as a list. One line alone has been read as JSON already.

@@ -36,6 +36,11 @@ impl Step {
         self.path.contains("watch=1") && self.method == "GET"
     }
 
+    /// Whether a watch does not begin at a version.
+    pub fn begins_with_what_is_there(&self) -> bool {
+        self.path.contains("sendInitialEvents=true") || !self.path.contains("resourceVersion=<<")
+    }
+
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }

@@ -51,6 +51,8 @@ async fn a_stale_replacement_is_a_conflict_and_a_blind_one_is_not() {
     let mut other = config("a", "4");
     other.metadata.uid = Some("another".into());
     let status = refused(api.replace("a", &PostParams::default(), &other).await);
+    let stored = "StorageError: invalid object, Code: 4, Key: /registry/configmaps/default/a, ResourceVersion: 0";
+    assert!(status.message.contains(stored), "{}", status.message);
     assert!(status.message.contains("Precondition failed: UID in precondition: another"), "{}", status.message);
 }
 
