@@ -1,5 +1,5 @@
 # The commands people and CI use. `make help` lists them.
-.PHONY: help tools test zoo swarm conformance lint bench demo schemas
+.PHONY: help tools test zoo swarm conformance grants lint bench demo schemas
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1
 conformance: ## Generated request sequences on drydock and on a real kube-apiserver: RUNS=10000 SEED=1
 	SEAWAY_REAL=required SEAWAY_CONFORMANCE=$(or $(RUNS),10000) SEAWAY_CONFORMANCE_FIRST=$(or $(SEED),1) \
 		cargo test --workspace --test seaway conformance:: -- --nocapture
+
+grants: ## Take each grant of the chart away from the operator, one at a time; a test must notice: AT_ONCE=3
+	@tools/grants
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check

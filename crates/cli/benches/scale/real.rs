@@ -87,7 +87,7 @@ impl Real {
     pub async fn start() -> (Self, Programs) {
         let folder = TempDir::new().unwrap();
         let etcd = Etcd::start(folder.path());
-        let server = ApiServer::with_policy("bench", 6443, folder.path(), NO_AUDIT).await;
+        let server = ApiServer::with("bench", 6443, folder.path(), NO_AUDIT, &[]).await;
         let client = server.client("admin").await;
         let routes = "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml";
         let routes = std::fs::read_to_string(installed("gateway-api").join(routes)).unwrap();

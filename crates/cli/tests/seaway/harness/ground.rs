@@ -1,16 +1,30 @@
 //! What scenarios stand on. A scenario that is written for any ground runs on drydock and on a real cluster.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use seaway_api::canary::{Canary, CanaryStatus, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Transcript;
+
+/// A kind of objects that live in namespaces.
+pub trait Namespaced:
+    kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned
+{
+}
+
+impl<K> Namespaced for K where
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned
+{
+}
 
 /// A cluster with podinfo in the namespace `test`, or about to have it.
 pub trait Ground {
@@ -32,19 +46,13 @@ pub trait Ground {
 
     fn api<K>(&self, namespace: &str) -> Api<K>
     where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client(), namespace)
     }
 
     /// An object in the namespace `test`.
-    async fn get<K>(&self, name: &str) -> K
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned,
-    {
+    async fn get<K: Namespaced>(&self, name: &str) -> K {
         self.api::<K>("test").get(name).await.unwrap()
     }
 

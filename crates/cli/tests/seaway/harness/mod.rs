@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use alone::{ALONE, alone};
-pub use ground::Ground;
+pub use ground::{Ground, Namespaced};
 pub use hooks::Hooks;
 pub use lookout::Lookout;
 pub use process::Process;

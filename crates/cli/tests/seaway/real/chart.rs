@@ -1,5 +1,6 @@
 //! The chart, by real Helm on the real API server.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -7,8 +8,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams};
+use seaway_drydock::apiserver::Request;
 use seaway_drydock::pods::PodOptions;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cluster::{PARTS, RealCluster};
 use super::haven::in_haven;
@@ -18,6 +20,49 @@ use crate::harness::Ground;
 /// Where the chart is.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/seaway")
+}
+
+/// A verb, upon a resource (with its sub-resource) of a group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    verb: String,
+    resource: String,
+    group: String,
+}
+
+impl Grant {
+    /// What a request needs.
+    pub fn for_request(asked: &Request) -> Self {
+        let resource = match asked.subresource.as_str() {
+            "" => asked.resource.clone(),
+            subresource => format!("{}/{subresource}", asked.resource),
+        };
+        Self { verb: asked.verb.clone(), resource, group: asked.group.clone() }
+    }
+
+    /// What a rule grants, each with the rule that grants it alone.
+    fn of(rule: &Value) -> Vec<(Self, Value)> {
+        let texts = |field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
+        let mut grants = Vec::new();
+        for group in texts("apiGroups") {
+            for resource in texts("resources") {
+                for verb in texts("verbs") {
+                    let mut alone = rule.clone();
+                    (alone["apiGroups"], alone["resources"], alone["verbs"]) =
+                        (json!([group]), json!([resource]), json!([verb]));
+                    grants.push((Self { verb, resource: resource.clone(), group: group.clone() }, alone));
+                }
+            }
+        }
+        grants
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.verb, self.resource)?;
+        if self.group.is_empty() { Ok(()) } else { write!(out, ".{}", self.group) }
+    }
 }
 
 /// The chart as Helm renders it for the release `seaway` in `seaway-system`.
@@ -44,10 +89,22 @@ impl Rendered {
         wanted.fold(String::new(), |all, object| format!("{all}---\n{object}\n"))
     }
 
-    /// The rules of its roles.
-    pub fn rules(&self) -> Vec<Value> {
-        let roles = self.0.iter().filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role");
-        roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
+    /// What its roles grant.
+    pub fn grants(&self) -> Vec<Grant> {
+        let rules = self.0.iter().filter_map(|object| object["rules"].as_array()).flatten();
+        rules.flat_map(Grant::of).map(|(grant, _)| grant).collect()
+    }
+
+    /// Takes one grant out of its roles.
+    pub fn take_away(&mut self, taken: &str) {
+        let mut found = 0;
+        for rules in self.0.iter_mut().filter_map(|object| object.get_mut("rules")?.as_array_mut()) {
+            let grants = rules.iter().flat_map(Grant::of);
+            let (out, left): (Vec<_>, Vec<_>) = grants.partition(|(grant, _)| grant.to_string() == taken);
+            found += out.len();
+            *rules = left.into_iter().map(|(_, rule)| rule).collect();
+        }
+        assert_eq!(found, 1, "the chart grants {taken:?} so many times");
     }
 
     /// The flags its container gets.

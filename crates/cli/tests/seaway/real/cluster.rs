@@ -17,14 +17,17 @@ use seaway_drydock::pods::{PodOptions, Programs};
 use tempfile::TempDir;
 
 use super::audit::Audit;
-use super::chart::Rendered;
-use super::control_plane::{ApiServer, Etcd, OPERATOR};
+use super::chart::{Grant, Rendered};
+use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR};
 use super::parts::installed;
 use super::process::Program;
-use crate::harness::{Ground, Lookout, Transcript};
+use crate::harness::{Ground, Lookout, Namespaced, Transcript};
 
 /// The programs every cluster is made of.
 pub const PARTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "gateway-api", "helm"];
+
+/// In the environment: what the operator may not do, although the chart grants it. `tools/grants` sets it.
+const WITHOUT_GRANT: &str = "SEAWAY_WITHOUT_GRANT";
 
 /// A cluster, and the operator in it.
 pub struct RealCluster {
@@ -49,9 +52,22 @@ impl RealCluster {
 
     /// The same, with more programs for the pods.
     pub async fn with(pods: PodOptions, more: impl FnOnce(Programs) -> Programs) -> Self {
+        Self::assembled(&[], pods, more).await
+    }
+
+    /// The same, with more admission plugins.
+    pub async fn with_plugins(plugins: &'static [&'static str]) -> Self {
+        Self::assembled(plugins, PodOptions::default(), |programs| programs).await
+    }
+
+    async fn assembled(
+        plugins: &'static [&'static str],
+        pods: PodOptions,
+        more: impl FnOnce(Programs) -> Programs,
+    ) -> Self {
         let folder = TempDir::new().unwrap();
         let etcd = Etcd::start(folder.path());
-        let api = ApiServer::start("cluster", 6443, folder.path()).await;
+        let api = ApiServer::with("cluster", 6443, folder.path(), AUDIT_POLICY, plugins).await;
         let audit = Audit::follow(api.audit_log());
         let (transcript, lookout) = (Transcript::of(&audit), Lookout::on(&audit));
         let controllers = api.controllers();
@@ -92,7 +108,10 @@ impl RealCluster {
 
     /// Starts `seaway operator` as the chart does, as who the chart says it is, with these values of the chart set.
     pub async fn start_operator(&mut self, values: &[&str]) {
-        let chart = Rendered::with(values);
+        let mut chart = Rendered::with(values);
+        if let Ok(grant) = std::env::var(WITHOUT_GRANT) {
+            chart.take_away(&grant);
+        }
         self.apply("{apiVersion: v1, kind: Namespace, metadata: {name: seaway-system}}").await;
         self.apply(&chart.access()).await;
         self.flags = chart.flags();
@@ -108,6 +127,15 @@ impl RealCluster {
             .args(&self.flags)
             .arg("-port=0");
         self.operator = Some(Program::start("seaway", self.folder.path(), &mut command));
+    }
+
+    /// The operator asks for nothing that it may not do.
+    fn must_be_allowed(&self) {
+        let forbidden =
+            self.audit.requests().into_iter().find(|asked| asked.code == 403 && !self.api.was_away(asked.time));
+        if let Some(asked) = forbidden {
+            panic!("the chart's RBAC is too narrow, forbidden: {}", Grant::for_request(&asked));
+        }
     }
 
     /// `kill -9`.
@@ -130,16 +158,11 @@ impl Ground for RealCluster {
 
     async fn sail(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
+        self.must_be_allowed();
     }
 
     /// A server whose store was killed has no answer for a moment.
-    async fn get<K>(&self, name: &str) -> K
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned,
-    {
+    async fn get<K: Namespaced>(&self, name: &str) -> K {
         let api = self.api::<K>("test");
         for _ in 0..Self::GLANCES {
             match api.get(name).await {
@@ -176,8 +199,6 @@ impl Drop for RealCluster {
         }
         let violations = self.lookout.violations();
         assert!(violations.is_empty(), "{violations:#?}");
-        let refused = self.audit.requests().into_iter().filter(|request| request.code == 403);
-        let forbidden: Vec<_> = refused.filter(|request| !self.api.was_away(request.time)).collect();
-        assert!(forbidden.is_empty(), "the chart's RBAC is too narrow: {forbidden:#?}");
+        self.must_be_allowed();
     }
 }

@@ -25,7 +25,7 @@ const USERS: [(&str, &str); 5] = [
 pub const OPERATOR: &str = "system:serviceaccount:seaway-system:seaway";
 
 /// Everything that is written, with what came of it; of the rest only that it was asked.
-const AUDIT_POLICY: &str = "
+pub const AUDIT_POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -87,6 +87,7 @@ pub struct ApiServer {
     name: String,
     port: u16,
     folder: PathBuf,
+    plugins: &'static [&'static str],
     program: Program,
     /// When it was killed, and when the next one was ready.
     away: Vec<(Timestamp, Option<Timestamp>)>,
@@ -95,11 +96,11 @@ pub struct ApiServer {
 impl ApiServer {
     /// Starts one and returns when it is ready. It writes down what it is asked.
     pub async fn start(name: &str, port: u16, folder: &Path) -> Self {
-        Self::with_policy(name, port, folder, AUDIT_POLICY).await
+        Self::with(name, port, folder, AUDIT_POLICY, &[]).await
     }
 
-    /// The same, with an audit policy of the caller's.
-    pub async fn with_policy(name: &str, port: u16, folder: &Path, policy: &str) -> Self {
+    /// The same, with an audit policy of the caller's and more admission plugins.
+    pub async fn with(name: &str, port: u16, folder: &Path, policy: &str, plugins: &'static [&'static str]) -> Self {
         let folder = folder.join(name);
         std::fs::create_dir(&folder).unwrap();
         let tokens: Vec<_> = USERS.iter().map(|(user, group)| format!("{user},{user},{user},\"{group}\"\n")).collect();
@@ -108,13 +109,13 @@ impl ApiServer {
         let key = rcgen::KeyPair::generate().unwrap();
         std::fs::write(folder.join("accounts.key"), key.serialize_pem()).unwrap();
         std::fs::write(folder.join("accounts.pub"), key.public_key_pem()).unwrap();
-        let program = Self::run(name, port, &folder);
-        let mut server = Self { name: name.to_owned(), port, folder, program, away: Vec::new() };
+        let program = Self::run(name, port, &folder, plugins);
+        let mut server = Self { name: name.to_owned(), port, folder, plugins, program, away: Vec::new() };
         server.until_ready().await;
         server
     }
 
-    fn run(name: &str, port: u16, folder: &Path) -> Program {
+    fn run(name: &str, port: u16, folder: &Path, plugins: &[&str]) -> Program {
         let file = |flag: &str, name: &str| format!("--{flag}={}", folder.join(name).display());
         let mut command = Command::new(installed("kube-apiserver"));
         command
@@ -126,7 +127,8 @@ impl ApiServer {
             .args([file("service-account-signing-key-file", "accounts.key")])
             .args(["--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount"])
             .args([file("audit-policy-file", "audit-policy"), file("audit-log-path", "audit.log")])
-            .args(["--endpoint-reconciler-type=none", "--allow-privileged=true"]);
+            .args(["--endpoint-reconciler-type=none", "--allow-privileged=true"])
+            .arg(format!("--enable-admission-plugins={}", plugins.join(",")));
         Program::start("kube-apiserver", folder, &mut command)
     }
 
@@ -134,7 +136,7 @@ impl ApiServer {
     pub fn crash(&mut self) {
         self.away.push((Timestamp::now(), None));
         self.program.kill();
-        self.program = Self::run(&self.name, self.port, &self.folder);
+        self.program = Self::run(&self.name, self.port, &self.folder, self.plugins);
     }
 
     /// Returns when it answers.

@@ -1,7 +1,7 @@
 //! Every grant of the chart is needed: a canary's whole life, with all that may be in its way, uses each of them.
 //!
-//! That none is missing every scenario on a real cluster says: nothing the operator asks for is forbidden. So a rule that is
-//! taken away from the chart breaks this test.
+//! That none is missing every scenario on a real cluster says: nothing the operator asks for is forbidden. So a grant that is
+//! taken away breaks a test here; `make grants` takes each of them away, one at a time, and demands that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,48 +10,19 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, Phase};
 use seaway_drydock::pods::PodOptions;
-use serde_json::Value;
 
-use super::chart::Rendered;
+use super::chart::{Grant, Rendered};
 use super::cluster::{PARTS, RealCluster};
 use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
+use super::prometheus::Prometheus;
 use super::refusals::Refusals;
 use crate::harness::{Ground, NAMESPACES};
 
 const APP: &str = include_str!("grants.yaml");
 const CANARY: &str = include_str!("grants-canary.yaml");
-
-/// A group, a resource of it (with its sub-resource), and a verb.
-type Grant = (String, String, String);
-
-/// What the chart grants.
-fn granted() -> BTreeSet<Grant> {
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
-    };
-    let mut grants = BTreeSet::new();
-    for rule in Rendered::with(&[]).rules() {
-        for group in texts(&rule["apiGroups"]) {
-            for resource in texts(&rule["resources"]) {
-                for verb in texts(&rule["verbs"]) {
-                    grants.insert((group.clone(), resource.clone(), verb));
-                }
-            }
-        }
-    }
-    grants
-}
-
-/// What the operator used.
-fn used(cluster: &RealCluster) -> BTreeSet<Grant> {
-    let resource = |resource: &str, subresource: &str| match subresource {
-        "" => resource.to_owned(),
-        _ => format!("{resource}/{subresource}"),
-    };
-    let requests = cluster.audit.requests().into_iter();
-    requests.map(|asked| (asked.group, resource(&asked.resource, &asked.subresource), asked.verb)).collect()
-}
+/// A check whose credentials are in a Secret.
+const CHECK: &str = include_str!("grants-check.yaml");
 
 /// The app in a version, with what it brings.
 fn app(tag: &str) -> String {
@@ -69,33 +40,73 @@ async fn roll_out(cluster: &RealCluster, app: &str) {
     cluster.until_phase("podinfo", Phase::Succeeded).await;
 }
 
+/// A canary from its beginning to its end, with the chart's values as given. Returns what was granted and never asked for.
+async fn whole_life(mut cluster: RealCluster, values: &[&str], canary: &str) -> Vec<String> {
+    let _traefik = Traefik::start(&cluster).await;
+    cluster.apply(NAMESPACES).await;
+    // Whoever is refused twice reads what is in the way.
+    let _refusals = Refusals::start(&cluster).await;
+    cluster.start_operator(values).await;
+    cluster.apply(APP).await;
+    cluster.apply(canary).await;
+    cluster.until_phase("podinfo", Phase::Initialized).await;
+    roll_out(&cluster, &app("6.0.1")).await;
+    // Another port for the Services, more pods for the autoscaler.
+    cluster.apply(&canary.replace("portName: http", "portName: web")).await;
+    roll_out(&cluster, &app("6.0.2").replace("maxReplicas: 3", "maxReplicas: 4")).await;
+    let canaries: Api<Canary> = cluster.api("test");
+    canaries.delete("podinfo", &DeleteParams::default()).await.unwrap();
+    let gone = async |cluster: &RealCluster| cluster.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none();
+    cluster.until("the Canary is gone", gone).await;
+    cluster.sail(Duration::from_secs(1)).await;
+
+    let granted = Rendered::with(values).grants();
+    let once: BTreeSet<_> = granted.iter().collect();
+    assert_eq!(once.len(), granted.len(), "something is granted twice: {granted:#?}");
+    let asked: BTreeSet<_> = cluster.audit.requests().iter().map(Grant::for_request).collect();
+    for grant in &granted {
+        eprintln!("granted: {grant}");
+    }
+    granted.iter().filter(|grant| !asked.contains(grant)).map(ToString::to_string).collect()
+}
+
 #[test]
 fn every_grant_of_the_chart_is_needed() {
     let parts = [&PARTS[..], &["traefik"]].concat();
     in_haven("real::grants::every_grant_of_the_chart_is_needed", &parts, async || {
-        let mut cluster = RealCluster::start(PodOptions::default()).await;
-        let _traefik = Traefik::start(&cluster).await;
-        cluster.apply(NAMESPACES).await;
-        // Whoever is refused twice reads what is in the way.
-        let _refusals = Refusals::start(&cluster).await;
-        cluster.start_operator(&[]).await;
-        cluster.apply(APP).await;
-        cluster.apply(CANARY).await;
-        cluster.until_phase("podinfo", Phase::Initialized).await;
-        roll_out(&cluster, &app("6.0.1")).await;
-        // Another port for the Services, more pods for the autoscaler.
-        cluster.apply(&CANARY.replace("portName: http", "portName: web")).await;
-        roll_out(&cluster, &app("6.0.2").replace("maxReplicas: 3", "maxReplicas: 4")).await;
-        let canaries: Api<Canary> = cluster.api("test");
-        canaries.delete("podinfo", &DeleteParams::default()).await.unwrap();
-        let gone =
-            async |cluster: &RealCluster| cluster.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none();
-        cluster.until("the Canary is gone", gone).await;
-        cluster.sail(Duration::from_secs(1)).await;
+        let cluster = RealCluster::start(PodOptions::default()).await;
+        assert_eq!(whole_life(cluster, &[], CANARY).await, [""; 0], "granted and never used");
+    });
+}
 
-        let (granted, used) = (granted(), used(&cluster));
-        let idle: Vec<_> = granted.difference(&used).collect();
-        assert!(idle.is_empty(), "granted and never used: {idle:?}");
-        eprintln!("{} grants, all of them used", granted.len());
+/// Where the owners of objects are guarded more is needed, for requests that nobody sends by themselves.
+#[test]
+fn guarded_owners_need_three_grants_more() {
+    let parts = [&PARTS[..], &["traefik"]].concat();
+    in_haven("real::grants::guarded_owners_need_three_grants_more", &parts, async || {
+        let cluster = RealCluster::with_plugins(&["OwnerReferencesPermissionEnforcement"]).await;
+        let more = [
+            "update canaries/finalizers.flagger.app",
+            "delete services",
+            "delete httproutes.gateway.networking.k8s.io",
+        ];
+        let value = "rbac.ownerReferencesPermissionEnforcement=true";
+        assert_eq!(whole_life(cluster, &[value], CANARY).await, more, "granted and never used");
+    });
+}
+
+/// In one namespace, without config tracking: a Secret is read where a check names it.
+#[test]
+fn untracked_configs_need_fewer_grants() {
+    let parts = [&PARTS[..], &["traefik", "prometheus"]].concat();
+    in_haven("real::grants::untracked_configs_need_fewer_grants", &parts, async || {
+        let cluster = RealCluster::start(PodOptions::default()).await;
+        let _prometheus = Prometheus::start(&cluster, Traefik::METRICS).await;
+        cluster.apply(NAMESPACES).await;
+        cluster.apply(CHECK).await;
+        let checked = "metrics: [{name: one, templateRef: {name: one}, thresholdRange: {min: 1}, interval: 10s}]";
+        let canary = CANARY.replace("stepWeights: [50]", &format!("stepWeights: [50], {checked}"));
+        let values = ["configTracking.enabled=false", "namespace=test"];
+        assert_eq!(whole_life(cluster, &values, &canary).await, [""; 0], "granted and never used");
     });
 }
