@@ -9,7 +9,7 @@ use seaway_api::canary::Phase;
 use seaway_drydock::pods::PodOptions;
 
 use super::cluster::{PARTS, RealCluster};
-use super::gateways::{Gateway, Traefik};
+use super::gateways::{Contour, Gateway, Traefik};
 use super::haven::in_haven;
 use super::users::Users;
 use crate::harness::{Ground, NAMESPACES};
@@ -28,15 +28,16 @@ async fn lost(cluster: &RealCluster, users: Users, what: &str, happens: impl Fut
     lost
 }
 
-#[test]
-fn pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
-    let parts = [&PARTS[..], &["traefik"]].concat();
-    in_haven("real::abrupt::pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does", &parts, async || {
+fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
+    let parts = [&PARTS[..], G::PARTS].concat();
+    // The manifests are for Traefik.
+    let here = |manifest: &str| manifest.replace("namespace: traefik", &format!("namespace: {}", G::NAMESPACE));
+    in_haven(test, &parts, async || {
         let at_once = PodOptions { drain: Duration::ZERO, ..PodOptions::default() };
         let mut cluster = RealCluster::start(at_once).await;
-        let _traefik = Traefik::start(&cluster).await;
+        let _gateway = G::start(&cluster).await;
         cluster.apply(NAMESPACES).await;
-        cluster.apply(APPS).await;
+        cluster.apply(&here(APPS)).await;
         cluster.start_operator(&[]).await;
         for name in ["podinfo", "plain"] {
             cluster.until("the app runs", async |cluster| cluster.ready(name).await == 2).await;
@@ -47,13 +48,13 @@ fn pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
         let users = Users::of_service(SocketAddr::new(address, 9898));
         let taken_over = lost(&cluster, users, "takeover of a Service", async {
             cluster.sail(Duration::from_secs(2)).await;
-            cluster.apply(CANARY).await;
+            cluster.apply(&here(CANARY)).await;
             cluster.until_phase("podinfo", Phase::Initialized).await;
             cluster.until("the old pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
         });
         assert_eq!(taken_over.await, 0);
 
-        let users = Users::of_gateway(Traefik::WEB, "www.example.com");
+        let users = Users::of_gateway(G::WEB, "www.example.com");
         let rolled_back = lost(&cluster, users, "rollback", async {
             cluster.set_image("podinfo", "6.0.1").await;
             cluster.until_weight("podinfo", 25).await;
@@ -71,13 +72,13 @@ fn pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
         assert_eq!(rolled_back.await, 0);
         cluster.patch_canary("podinfo", serde_json::json!({"spec": {"analysis": {"webhooks": null}}})).await;
 
-        let users = Users::of_gateway(Traefik::WEB, "www.example.com");
+        let users = Users::of_gateway(G::WEB, "www.example.com");
         let ours = lost(&cluster, users, "promotion", async {
             cluster.set_image("podinfo", "6.0.2").await;
             cluster.until_phase("podinfo", Phase::Succeeded).await;
         });
         let ours = ours.await;
-        let users = Users::of_gateway(Traefik::WEB, "plain.example.com");
+        let users = Users::of_gateway(G::WEB, "plain.example.com");
         let plain = lost(&cluster, users, "kubectl set image without a canary", async {
             cluster.sail(Duration::from_secs(2)).await;
             cluster.set_image("plain", "6.0.2").await;
@@ -93,4 +94,18 @@ fn pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
         let plain = plain.await;
         assert!(ours <= plain, "a promotion lost {ours} requests, Kubernetes alone {plain}");
     });
+}
+
+#[test]
+fn behind_traefik_pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
+    pods_that_stop_at_once_cost_no_more::<Traefik>(
+        "real::abrupt::behind_traefik_pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does",
+    );
+}
+
+#[test]
+fn behind_contour_pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does() {
+    pods_that_stop_at_once_cost_no_more::<Contour>(
+        "real::abrupt::behind_contour_pods_that_stop_at_once_cost_no_more_than_kubernetes_itself_does",
+    );
 }

@@ -85,6 +85,16 @@ impl Audit {
         let book = self.book.lock().unwrap();
         book.requests.iter().filter(|request| request.user == harness::OPERATOR).cloned().collect()
     }
+
+    /// The first request of the operator that is like this.
+    pub fn find(&self, wanted: impl Fn(&Request) -> bool) -> Option<Request> {
+        let book = self.book.lock().unwrap();
+        book.requests
+            .iter()
+            .filter(|request| request.user == harness::OPERATOR)
+            .find(|request| wanted(request))
+            .cloned()
+    }
 }
 
 fn read(log: &PathBuf, at: &mut u64, rest: &mut String) {

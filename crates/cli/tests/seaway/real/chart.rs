@@ -1,120 +1,19 @@
 //! The chart, by real Helm on the real API server.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ListParams};
-use seaway_drydock::apiserver::Request;
+use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use seaway_drydock::pods::PodOptions;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cluster::{PARTS, RealCluster};
 use super::haven::in_haven;
 use super::parts::installed;
+use super::rendered::{Rendered, folder};
 use crate::harness::Ground;
-
-/// Where the chart is.
-pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/seaway")
-}
-
-/// A verb, upon a resource (with its sub-resource) of a group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Grant {
-    verb: String,
-    resource: String,
-    group: String,
-}
-
-impl Grant {
-    /// What a request needs.
-    pub fn for_request(asked: &Request) -> Self {
-        let resource = match asked.subresource.as_str() {
-            "" => asked.resource.clone(),
-            subresource => format!("{}/{subresource}", asked.resource),
-        };
-        Self { verb: asked.verb.clone(), resource, group: asked.group.clone() }
-    }
-
-    /// What a rule grants, each with the rule that grants it alone.
-    fn of(rule: &Value) -> Vec<(Self, Value)> {
-        let texts = |field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
-        let mut grants = Vec::new();
-        for group in texts("apiGroups") {
-            for resource in texts("resources") {
-                for verb in texts("verbs") {
-                    let mut alone = rule.clone();
-                    (alone["apiGroups"], alone["resources"], alone["verbs"]) =
-                        (json!([group]), json!([resource]), json!([verb]));
-                    grants.push((Self { verb, resource: resource.clone(), group: group.clone() }, alone));
-                }
-            }
-        }
-        grants
-    }
-}
-
-impl fmt::Display for Grant {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {}", self.verb, self.resource)?;
-        if self.group.is_empty() { Ok(()) } else { write!(out, ".{}", self.group) }
-    }
-}
-
-/// The chart as Helm renders it for the release `seaway` in `seaway-system`.
-pub struct Rendered(Vec<Value>);
-
-impl Rendered {
-    /// With these values set.
-    pub fn with(values: &[&str]) -> Self {
-        let mut command = Command::new(installed("helm"));
-        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]);
-        for value in values {
-            command.args(["--set", value]);
-        }
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
-        Self(objects.into_iter().filter(|object| !object.is_null()).collect())
-    }
-
-    /// Who the operator is and what it may do, as a manifest.
-    pub fn access(&self) -> String {
-        let kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
-        let wanted = self.0.iter().filter(|object| kinds.iter().any(|kind| object["kind"] == *kind));
-        wanted.fold(String::new(), |all, object| format!("{all}---\n{object}\n"))
-    }
-
-    /// What its roles grant.
-    pub fn grants(&self) -> Vec<Grant> {
-        let rules = self.0.iter().filter_map(|object| object["rules"].as_array()).flatten();
-        rules.flat_map(Grant::of).map(|(grant, _)| grant).collect()
-    }
-
-    /// Takes one grant out of its roles.
-    pub fn take_away(&mut self, taken: &str) {
-        let mut found = 0;
-        for rules in self.0.iter_mut().filter_map(|object| object.get_mut("rules")?.as_array_mut()) {
-            let grants = rules.iter().flat_map(Grant::of);
-            let (out, left): (Vec<_>, Vec<_>) = grants.partition(|(grant, _)| grant.to_string() == taken);
-            found += out.len();
-            *rules = left.into_iter().map(|(_, rule)| rule).collect();
-        }
-        assert_eq!(found, 1, "the chart grants {taken:?} so many times");
-    }
-
-    /// The flags its container gets.
-    pub fn flags(&self) -> Vec<String> {
-        let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
-        let arguments = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
-        let texts = arguments.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
-        texts.filter(|text| text != "operator").collect()
-    }
-}
 
 #[test]
 fn the_chart_has_the_custom_resources_of_the_binary() {
@@ -142,16 +41,61 @@ async fn pods(cluster: &RealCluster) -> usize {
     pods.list(&ListParams::default()).await.unwrap().items.len()
 }
 
+/// The server would take every object of the chart, and the pods of its Deployment, and knows each of their fields.
+async fn must_be_valid(cluster: &RealCluster, values: &[&str]) {
+    let mut objects = Rendered::with(values).0;
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let (metadata, template) = (&deployment["metadata"], &deployment["spec"]["template"]);
+    let mut pod =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
+    (pod["metadata"]["name"], pod["metadata"]["namespace"]) = (metadata["name"].clone(), metadata["namespace"].clone());
+    objects.push(pod);
+    let parameters = PatchParams::apply("chart").dry_run().validation_strict().force();
+    for object in objects {
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+        let (resource, _) = kube::discovery::pinned_kind(&cluster.client(), &kind).await.unwrap();
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &resource),
+            None => Api::all_with(cluster.client(), &resource),
+        };
+        let name = object.metadata.name.as_deref().unwrap();
+        let taken = api.patch(name, &parameters, &Patch::Apply(&object)).await;
+        taken.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+    }
+}
+
+/// The monitors' kinds, as the Prometheus operator brings them.
+async fn define_monitors(cluster: &RealCluster) {
+    let folder = installed("prometheus-operator").join("example/prometheus-operator-crd");
+    for plural in ["servicemonitors", "podmonitors"] {
+        let file = folder.join(format!("monitoring.coreos.com_{plural}.yaml"));
+        cluster.apply(&std::fs::read_to_string(file).unwrap()).await;
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
+        let is_served = async |_: &RealCluster| {
+            let definition = definitions.get(&format!("{plural}.monitoring.coreos.com")).await.unwrap();
+            let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
+            conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
+        };
+        cluster.until("the monitors' kind is served", is_served).await;
+    }
+}
+
 #[test]
 fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
-    in_haven("real::chart::helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace", &PARTS, async || {
+    let parts = [&PARTS[..], &["prometheus-operator"]].concat();
+    in_haven("real::chart::helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace", &parts, async || {
         let cluster = RealCluster::start(PodOptions::default()).await;
-        cluster
-            .apply(
-                "{apiVersion: v1, kind: Namespace, metadata: {name: flagger-system, labels: \
-                 {pod-security.kubernetes.io/enforce: restricted}}}",
-            )
-            .await;
+        define_monitors(&cluster).await;
+        for name in ["flagger-system", "seaway-system"] {
+            let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+            cluster.apply(&namespace.to_string()).await;
+        }
+        let everything = "leaderElection.replicaCount=2,podDisruptionBudget.enabled=true,networkPolicy.enabled=true,\
+                          serviceMonitor.enabled=true,podMonitor.enabled=true";
+        must_be_valid(&cluster, &[everything]).await;
         // As the tutorial installs Flagger, but for the name of the chart.
         let chart = folder();
         let chart = chart.to_string_lossy();
@@ -172,7 +116,7 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
         // The harness brought the custom resources before; the chart leaves them to whoever did.
         helm(&cluster, &tutorial);
         cluster.until("the operator's pod is admitted", async |cluster| pods(cluster).await == 1).await;
-        let grown = ["--set", "leaderElection.replicaCount=2", "--set", "podDisruptionBudget.enabled=true"];
+        let grown = ["--set", everything];
         helm(&cluster, &[&tutorial[..], &grown].concat());
         cluster.until("the second pod is admitted", async |cluster| pods(cluster).await > 1).await;
         helm(&cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);

@@ -17,10 +17,10 @@ use seaway_drydock::pods::{PodOptions, Programs};
 use tempfile::TempDir;
 
 use super::audit::Audit;
-use super::chart::{Grant, Rendered};
 use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR};
 use super::parts::installed;
 use super::process::Program;
+use super::rendered::{Grant, Rendered};
 use crate::harness::{Ground, Lookout, Namespaced, Transcript};
 
 /// The programs every cluster is made of.
@@ -131,8 +131,7 @@ impl RealCluster {
 
     /// The operator asks for nothing that it may not do.
     fn must_be_allowed(&self) {
-        let forbidden =
-            self.audit.requests().into_iter().find(|asked| asked.code == 403 && !self.api.was_away(asked.time));
+        let forbidden = self.audit.find(|asked| asked.code == 403 && !self.api.was_away(asked.time));
         if let Some(asked) = forbidden {
             panic!("the chart's RBAC is too narrow, forbidden: {}", Grant::for_request(&asked));
         }

@@ -18,6 +18,8 @@ use super::cluster::RealCluster;
 pub trait Gateway: Sized {
     /// The programs it is made of.
     const PARTS: &[&str];
+    /// Where its Gateway is.
+    const NAMESPACE: &str;
     /// Where people reach it, and the same by name, as the example does.
     const WEB: SocketAddr;
     const URL: &str;

@@ -11,12 +11,12 @@ use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, Phase};
 use seaway_drydock::pods::PodOptions;
 
-use super::chart::{Grant, Rendered};
 use super::cluster::{PARTS, RealCluster};
 use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
 use super::prometheus::Prometheus;
 use super::refusals::Refusals;
+use super::rendered::{Grant, Rendered};
 use crate::harness::{Ground, NAMESPACES};
 
 const APP: &str = include_str!("grants.yaml");

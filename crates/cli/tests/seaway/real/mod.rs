@@ -22,6 +22,7 @@ mod parts;
 mod process;
 mod prometheus;
 mod refusals;
+mod rendered;
 mod rollout;
 mod routes;
 mod splits;

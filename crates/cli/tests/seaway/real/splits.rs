@@ -19,26 +19,27 @@ const PLENTY: u64 = 5_000;
 /// Points between the weight and the share.
 const TOLERANCE: f64 = 3.0;
 
-/// Answers of the canary among all, by the weight of the route they were asked under.
+/// Answers of the canary among all, by its version and the weight of the route they were asked under.
 #[derive(Default)]
-pub struct Splits(BTreeMap<i64, (u64, u64)>);
+pub struct Splits(BTreeMap<(String, i64), (u64, u64)>);
 
 impl Splits {
-    /// Measures every split that lasts long enough, until `story` ends; `canary` is the version that it rolls out.
-    pub async fn during(cluster: &RealCluster, users: &Users, canary: &str, story: impl Future<Output = ()>) -> Self {
+    /// Measures every split that lasts long enough, until `story` ends.
+    pub async fn during(cluster: &RealCluster, users: &Users, story: impl Future<Output = ()>) -> Self {
         let mut splits = Self::default();
         tokio::select! {
             () = story => {}
-            () = splits.measure(cluster, users, canary) => {}
+            () = splits.measure(cluster, users) => {}
         }
         splits
     }
 
-    async fn measure(&mut self, cluster: &RealCluster, users: &Users, canary: &str) {
+    async fn measure(&mut self, cluster: &RealCluster, users: &Users) {
         loop {
             cluster.sail(Duration::from_millis(50)).await;
             let Some((generation, weight)) = observed(cluster).await else { continue };
-            if self.0.contains_key(&weight) {
+            let canary = cluster.image("podinfo").await;
+            if weight == 0 || self.0.contains_key(&(canary.clone(), weight)) {
                 continue;
             }
             cluster.sail(TAKEN_UP).await;
@@ -51,23 +52,26 @@ impl Splits {
                     let seen = users.seen();
                     seen.iter().filter(|((seen, _), _)| version.is_none_or(|version| version == seen)).map(count).sum()
                 };
-                answers = (since(Some(canary)), since(None));
+                answers = (since(Some(&canary)), since(None));
             }
             if answers.1 >= ENOUGH {
-                self.0.insert(weight, answers);
+                self.0.insert((canary, weight), answers);
             }
         }
     }
 
-    /// Panics unless each of these weights was measured, and its share was right.
-    pub fn must_be(&self, weights: &[i64]) {
-        for (weight, (canary, all)) in &self.0 {
+    /// Panics unless each of these versions was measured under each of its weights, and every share was right.
+    pub fn must_be(&self, splits: &[(&str, &[i64])]) {
+        for ((version, weight), (canary, all)) in &self.0 {
             let share = *canary as f64 * 100.0 / *all as f64;
-            eprintln!("weight {weight:>3}: {canary} of {all} answers are the canary's, {share:.1} %");
+            eprintln!("{version} at weight {weight:>3}: {canary} of {all} answers, {share:.1} %");
             assert!((share - *weight as f64).abs() <= TOLERANCE, "{share:.1} % instead of {weight} %");
         }
-        let missing: Vec<_> = weights.iter().filter(|weight| !self.0.contains_key(weight)).collect();
-        assert!(missing.is_empty(), "no {ENOUGH} answers under the weights {missing:?}");
+        for (version, weights) in splits {
+            let is_missing = |weight: &&i64| !self.0.contains_key(&((*version).to_owned(), **weight));
+            let missing: Vec<_> = weights.iter().filter(is_missing).collect();
+            assert!(missing.is_empty(), "no {ENOUGH} answers about {version} under the weights {missing:?}");
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub struct Contour {
 
 impl Gateway for Contour {
     const PARTS: &[&str] = &["contour", "contour-files", "envoy"];
+    const NAMESPACE: &str = "projectcontour";
     const WEB: SocketAddr = SocketAddr::new(address(HOST), PORT);
     const URL: &str = "http://envoy.projectcontour:16800";
     const METRICS: (SocketAddr, &str) = (SocketAddr::new(address(HOST), METRICS), "/stats/prometheus");

@@ -21,6 +21,7 @@ pub struct Traefik {
 
 impl Gateway for Traefik {
     const PARTS: &[&str] = &["traefik"];
+    const NAMESPACE: &str = "traefik";
     const WEB: SocketAddr = SocketAddr::new(address(HOST), PORT);
     const URL: &str = "http://traefik.traefik:8000";
     const METRICS: (SocketAddr, &str) = (SocketAddr::new(address(HOST), METRICS), "/metrics");

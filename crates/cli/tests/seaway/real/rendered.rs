@@ -1,0 +1,109 @@
+//! What the chart becomes, and what it grants.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use seaway_drydock::apiserver::Request;
+use serde_json::{Value, json};
+
+use super::parts::installed;
+
+/// Where the chart is.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/seaway")
+}
+
+/// A verb, upon a resource (with its sub-resource) of a group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    verb: String,
+    resource: String,
+    group: String,
+}
+
+impl Grant {
+    /// What a request needs.
+    pub fn for_request(asked: &Request) -> Self {
+        let resource = match asked.subresource.as_str() {
+            "" => asked.resource.clone(),
+            subresource => format!("{}/{subresource}", asked.resource),
+        };
+        Self { verb: asked.verb.clone(), resource, group: asked.group.clone() }
+    }
+
+    /// What a rule grants, each with the rule that grants it alone.
+    fn of(rule: &Value) -> Vec<(Self, Value)> {
+        let texts = |field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
+        let mut grants = Vec::new();
+        for group in texts("apiGroups") {
+            for resource in texts("resources") {
+                for verb in texts("verbs") {
+                    let mut alone = rule.clone();
+                    (alone["apiGroups"], alone["resources"], alone["verbs"]) =
+                        (json!([group]), json!([resource]), json!([verb]));
+                    grants.push((Self { verb, resource: resource.clone(), group: group.clone() }, alone));
+                }
+            }
+        }
+        grants
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.verb, self.resource)?;
+        if self.group.is_empty() { Ok(()) } else { write!(out, ".{}", self.group) }
+    }
+}
+
+/// The chart as Helm renders it for the release `seaway` in `seaway-system`.
+pub struct Rendered(pub Vec<Value>);
+
+impl Rendered {
+    /// With these values set.
+    pub fn with(values: &[&str]) -> Self {
+        let mut command = Command::new(installed("helm"));
+        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]);
+        for value in values {
+            command.args(["--set", value]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+        Self(objects.into_iter().filter(|object| !object.is_null()).collect())
+    }
+
+    /// Who the operator is and what it may do, as a manifest.
+    pub fn access(&self) -> String {
+        let kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+        let wanted = self.0.iter().filter(|object| kinds.iter().any(|kind| object["kind"] == *kind));
+        wanted.fold(String::new(), |all, object| format!("{all}---\n{object}\n"))
+    }
+
+    /// What its roles grant.
+    pub fn grants(&self) -> Vec<Grant> {
+        let rules = self.0.iter().filter_map(|object| object["rules"].as_array()).flatten();
+        rules.flat_map(Grant::of).map(|(grant, _)| grant).collect()
+    }
+
+    /// Takes one grant out of its roles.
+    pub fn take_away(&mut self, taken: &str) {
+        let mut found = 0;
+        for rules in self.0.iter_mut().filter_map(|object| object.get_mut("rules")?.as_array_mut()) {
+            let grants = rules.iter().flat_map(Grant::of);
+            let (out, left): (Vec<_>, Vec<_>) = grants.partition(|(grant, _)| grant.to_string() == taken);
+            found += out.len();
+            *rules = left.into_iter().map(|(_, rule)| rule).collect();
+        }
+        assert_eq!(found, 1, "the chart grants {taken:?} so many times");
+    }
+
+    /// The flags its container gets.
+    pub fn flags(&self) -> Vec<String> {
+        let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let arguments = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
+        let texts = arguments.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+        texts.filter(|text| text != "operator").collect()
+    }
+}
