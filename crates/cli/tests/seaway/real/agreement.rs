@@ -42,7 +42,9 @@ async fn ask(web: &Web, gateway: SocketAddr, host: &str, mark: &str, asked: &rou
     for (name, value) in asked.headers.iter().chain(&[(MARK, mark)]) {
         request = request.header(*name, *value);
     }
-    let Ok(answer) = web.request(request.body(Empty::new()).unwrap()).await else { return json!("no answer") };
+    let Ok(answer) = web.request(request.body(Empty::new()).unwrap()).await else {
+        return json!({"status": "no answer"});
+    };
     let status = answer.status().as_u16();
     let header = |name: &str| -> Vec<String> {
         let values = answer.headers().get_all(name).iter();

@@ -55,6 +55,9 @@ impl Commits for Audit {
 }
 
 impl Audit {
+    /// From a request's answer until it is surely told here.
+    pub const LAG: Duration = Duration::from_millis(500);
+
     /// Follows the log from its beginning.
     pub fn follow(log: PathBuf) -> Self {
         let book: Arc<Mutex<Book>> = Arc::default();

@@ -5,7 +5,8 @@ use std::process::Command;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use seaway_drydock::pods::PodOptions;
 use serde_json::json;
 
@@ -81,6 +82,26 @@ async fn define_monitors(cluster: &RealCluster) {
     }
 }
 
+/// Where nobody brought the custom resources the chart does, and leaves them behind.
+async fn must_bring_its_own(cluster: &RealCluster, install: &[&str]) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    let ours = ["canaries", "metrictemplates", "alertproviders"].map(|plural| format!("{plural}.flagger.app"));
+    for name in &ours {
+        assert!(definitions.get_opt(name).await.unwrap().is_some(), "Helm took {name} along, which it had not brought");
+        definitions.delete(name, &DeleteParams::default()).await.unwrap();
+        cluster.until("it is gone", async |_| definitions.get_opt(name).await.unwrap().is_none()).await;
+    }
+    helm(cluster, install);
+    for name in &ours {
+        let definition = definitions.get(name).await.unwrap();
+        assert_eq!(definition.annotations()["meta.helm.sh/release-name"], "flagger", "{name} is not the chart's");
+    }
+    helm(cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);
+    for name in &ours {
+        assert!(definitions.get_opt(name).await.unwrap().is_some(), "people's canaries would be gone with {name}");
+    }
+}
+
 #[test]
 fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
     let parts = [&PARTS[..], &["prometheus-operator"]].concat();
@@ -118,11 +139,10 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
         cluster.until("the operator's pod is admitted", async |cluster| pods(cluster).await == 1).await;
         let grown = ["--set", everything];
         helm(&cluster, &[&tutorial[..], &grown].concat());
-        cluster.until("the second pod is admitted", async |cluster| pods(cluster).await > 1).await;
+        cluster.until("two pods are admitted", async |cluster| pods(cluster).await == 2).await;
         helm(&cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);
         let deployments: Api<Deployment> = cluster.api("flagger-system");
         assert!(deployments.list(&ListParams::default()).await.unwrap().items.is_empty());
-        let kept: Api<CustomResourceDefinition> = Api::all(cluster.client());
-        assert!(kept.get_opt("canaries.flagger.app").await.unwrap().is_some(), "people's canaries would be gone");
+        must_bring_its_own(&cluster, &tutorial).await;
     });
 }

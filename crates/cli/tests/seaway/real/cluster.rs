@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Client;
+use kube::api::{Api, PostParams};
 use seaway_cli::glue::{LOADTESTER_IMAGE, LoadTester};
 use seaway_cli::loadtester::{Offer, Toolbox};
 use seaway_drydock::Clock;
 use seaway_drydock::berth::Berth;
 use seaway_drydock::manifests::{self, ApplyError};
 use seaway_drydock::pods::{PodOptions, Programs};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::audit::Audit;
@@ -114,8 +117,28 @@ impl RealCluster {
         }
         self.apply("{apiVersion: v1, kind: Namespace, metadata: {name: seaway-system}}").await;
         self.apply(&chart.access()).await;
+        self.until_granted(&chart).await;
         self.flags = chart.flags();
         self.restart_operator();
+    }
+
+    /// Returns when the server has read the chart's roles: it stores them first.
+    async fn until_granted(&self, chart: &Rendered) {
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client());
+        for (namespace, grants) in chart.roles() {
+            let Some(Grant { verb, resource, group }) = grants.into_iter().find(|grant| !grant.resource.contains('/'))
+            else {
+                continue;
+            };
+            let asked = json!({"namespace": namespace, "verb": verb, "resource": resource, "group": group});
+            let review = json!({"spec": {"user": OPERATOR, "resourceAttributes": asked}});
+            let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+            let allowed = async |_: &Self| {
+                let told = reviews.create(&PostParams::default(), &review).await.unwrap();
+                told.status.is_some_and(|status| status.allowed)
+            };
+            self.until("the operator's role is known", allowed).await;
+        }
     }
 
     /// Starts another one like the last.
@@ -196,6 +219,8 @@ impl Drop for RealCluster {
             eprintln!("{}", self.transcript);
             return;
         }
+        // What happened last is read last.
+        std::thread::sleep(Audit::LAG);
         let violations = self.lookout.violations();
         assert!(violations.is_empty(), "{violations:#?}");
         self.must_be_allowed();

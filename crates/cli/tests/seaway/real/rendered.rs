@@ -17,9 +17,9 @@ pub fn folder() -> PathBuf {
 /// A verb, upon a resource (with its sub-resource) of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    verb: String,
-    resource: String,
-    group: String,
+    pub verb: String,
+    pub resource: String,
+    pub group: String,
 }
 
 impl Grant {
@@ -83,8 +83,18 @@ impl Rendered {
 
     /// What its roles grant.
     pub fn grants(&self) -> Vec<Grant> {
-        let rules = self.0.iter().filter_map(|object| object["rules"].as_array()).flatten();
-        rules.flat_map(Grant::of).map(|(grant, _)| grant).collect()
+        self.roles().into_iter().flat_map(|(_, grants)| grants).collect()
+    }
+
+    /// The same by role, with the namespace that it is for.
+    pub fn roles(&self) -> Vec<(Option<String>, Vec<Grant>)> {
+        let roles = self.0.iter().filter_map(|object| Some((object, object["rules"].as_array()?)));
+        roles
+            .map(|(role, rules)| {
+                let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
+                (namespace, rules.iter().flat_map(Grant::of).map(|(grant, _)| grant).collect())
+            })
+            .collect()
     }
 
     /// Takes one grant out of its roles.
@@ -103,7 +113,6 @@ impl Rendered {
     pub fn flags(&self) -> Vec<String> {
         let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
         let arguments = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
-        let texts = arguments.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
-        texts.filter(|text| text != "operator").collect()
+        serde_json::from_value(arguments.clone()).unwrap()
     }
 }
