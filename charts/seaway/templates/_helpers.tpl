@@ -17,15 +17,15 @@
 
 {{/* What pods are selected by; never changes in the life of a release. */}}
 {{- define "seaway.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "seaway.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "seaway.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "seaway.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 {{ include "seaway.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 
 {{- define "seaway.serviceAccountName" -}}
@@ -38,7 +38,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Without election there is one, whatever replicaCount says. */}}
 {{- define "seaway.replicas" -}}
-{{- if .Values.leaderElection.enabled -}}{{ .Values.leaderElection.replicaCount }}{{- else -}}1{{- end -}}
+{{- if .Values.leaderElection.enabled -}}{{ int .Values.leaderElection.replicaCount }}{{- else -}}1{{- end -}}
 {{- end -}}
 
 {{/* Where the Lease is: -namespace wins over -leader-election-namespace. */}}
