@@ -76,7 +76,7 @@ fn webhook() -> Schema {
     object("")
         .field("name", text("Name, shown in Events."))
         .field("type", choice("When it is called (default rollout).", &types))
-        .field("url", text("Where the POST goes.").format("url"))
+        .field("url", text("Where the POST goes."))
         .field("muteAlert", flag("Do not alert while this gate is closed."))
         .field("timeout", duration("Time limit (default 10s)."))
         .field("retries", number("Attempts after the first (default 0)."))
