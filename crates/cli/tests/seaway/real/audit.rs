@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use seaway_drydock::apiserver::{Commit, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::control_plane::OPERATOR;
@@ -42,6 +42,10 @@ struct Book {
     requests: Vec<Request>,
     /// Objects as they were last written, by resource, namespace and name.
     objects: BTreeMap<(String, String, String), Arc<Value>>,
+    /// Whether nothing is told for now.
+    held: bool,
+    /// Writes that are in no log, as lines of it.
+    found: Vec<Value>,
 }
 
 impl Commits for Audit {
@@ -72,15 +76,43 @@ impl Audit {
                     let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
                     waiting.push((tokio::time::Instant::now() + PATIENCE, event));
                 }
-                let due = waiting.partition_point(|(when, _)| *when <= tokio::time::Instant::now());
+                let mut book = told.lock().unwrap();
+                let now = tokio::time::Instant::now();
+                waiting.extend(book.found.drain(..).map(|event| (now, event)));
+                if book.held {
+                    continue;
+                }
+                let due = waiting.iter().filter(|(when, _)| *when <= now).count();
                 // What came meanwhile may have been stored before what is due.
                 waiting.sort_by_key(|(_, event)| version(event));
-                let mut book = told.lock().unwrap();
                 waiting.drain(..due).for_each(|(_, event)| book.tell(&event));
-                waiting.sort_by_key(|(when, _)| *when);
             }
         });
         Self { book, _task: Arc::new(Reader(task)) }
+    }
+
+    /// Tells nothing more until [`Audit::go_on`].
+    pub fn hold(&self) {
+        self.book.lock().unwrap().held = true;
+    }
+
+    /// Goes on after a crash. What was stored and then not logged, or logged as a failure because the answer was lost, is
+    /// among these objects, each with the resource it is of: it is told in its place.
+    pub fn go_on(&self, objects: Vec<(&str, Value)>) {
+        let mut book = self.book.lock().unwrap();
+        book.held = false;
+        book.found.extend(objects.into_iter().map(|(resource, object)| {
+            let (namespace, name) = (&object["metadata"]["namespace"], &object["metadata"]["name"]);
+            let group = object["apiVersion"].as_str().and_then(|version| version.split('/').next());
+            json!({
+                "user": {"username": OPERATOR},
+                "verb": "patch",
+                "objectRef": {"apiGroup": group, "resource": resource, "namespace": namespace, "name": name},
+                "responseStatus": {"code": 200},
+                "stageTimestamp": Timestamp::now().to_string(),
+                "responseObject": object,
+            })
+        }));
     }
 
     /// What the operator asked so far.
@@ -156,8 +188,13 @@ impl Book {
             // Not the object: a Scale, or many at once.
             return;
         } else {
-            let same = |seen: &Arc<Value>| seen.pointer("/metadata/resourceVersion") == meta("resourceVersion");
-            if before.as_ref().is_some_and(same) {
+            // Seen already, or found before an older line about it was read.
+            let number =
+                |version: Option<&Value>| version.and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok());
+            let seen = |seen: &Arc<Value>| {
+                number(seen.pointer("/metadata/resourceVersion")) >= number(meta("resourceVersion"))
+            };
+            if before.as_ref().is_some_and(seen) {
                 return;
             }
             let after = Arc::new(answer.clone());

@@ -72,14 +72,8 @@ async fn define_monitors(cluster: &RealCluster) {
     for plural in ["servicemonitors", "podmonitors"] {
         let file = folder.join(format!("monitoring.coreos.com_{plural}.yaml"));
         cluster.apply(&std::fs::read_to_string(file).unwrap()).await;
-        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
-        let is_served = async |_: &RealCluster| {
-            let definition = definitions.get(&format!("{plural}.monitoring.coreos.com")).await.unwrap();
-            let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
-            conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
-        };
-        cluster.until("the monitors' kind is served", is_served).await;
     }
+    cluster.until_defined().await;
 }
 
 /// Where nobody brought the custom resources the chart does, and leaves them behind.

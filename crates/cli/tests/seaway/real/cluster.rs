@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, PostParams};
+use seaway_api::canary::Canary;
+use seaway_api::foreign::gateway::HttpRoute;
 use seaway_cli::glue::{LOADTESTER_IMAGE, LoadTester};
 use seaway_cli::loadtester::{Offer, Toolbox};
 use seaway_drydock::Clock;
 use seaway_drydock::berth::Berth;
 use seaway_drydock::manifests::{self, ApplyError};
 use seaway_drydock::pods::{PodOptions, Programs};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::audit::Audit;
@@ -101,7 +105,24 @@ impl RealCluster {
                 cluster.apply(&fs::read_to_string(file).unwrap()).await;
             }
         }
+        cluster.until_defined().await;
         cluster
+    }
+
+    /// Returns when every custom resource is found by those who look what there is: that is later than it is stored.
+    pub async fn until_defined(&self) {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client());
+        for definition in definitions.list(&ListParams::default()).await.unwrap() {
+            let (group, plural) = (definition.spec.group, definition.spec.names.plural);
+            for version in definition.spec.versions.iter().filter(|version| version.served) {
+                let listed = format!("{group}/{}", version.name);
+                let found = async |cluster: &Self| {
+                    let there = cluster.client().list_api_group_resources(&listed).await;
+                    there.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == plural))
+                };
+                self.until(&format!("{plural} of {listed} are served"), found).await;
+            }
+        }
     }
 
     /// Where its programs keep what they keep.
@@ -158,6 +179,38 @@ impl RealCluster {
         if let Some(asked) = forbidden {
             panic!("the chart's RBAC is too narrow, forbidden: {}", Grant::for_request(&asked));
         }
+    }
+
+    /// Something is killed, and is back when this returns. What the log of the API server lacks then is looked up.
+    pub async fn strike(&mut self, blow: fn(&mut Self)) {
+        self.audit.hold();
+        blow(self);
+        self.api.until_ready().await;
+        let mut found = Vec::new();
+        for canary in self.listed::<Canary>().await {
+            found.push(("canaries", canary));
+        }
+        for route in self.listed::<HttpRoute>().await {
+            found.push(("httproutes", route));
+        }
+        self.audit.go_on(found);
+    }
+
+    /// All objects of a kind in the namespace `test`. A server whose store was killed has no answer for a moment.
+    async fn listed<K: Namespaced + Serialize>(&self) -> Vec<Value> {
+        let api = self.api::<K>("test");
+        for _ in 0..Self::GLANCES {
+            if let Ok(list) = api.list(&ListParams::default()).await {
+                let typed = |object| {
+                    let mut object = serde_json::to_value(object).unwrap();
+                    (object["apiVersion"], object["kind"]) = (K::api_version(&()).into(), K::kind(&()).into());
+                    object
+                };
+                return list.into_iter().map(typed).collect();
+            }
+            self.sail(Self::GLANCE).await;
+        }
+        panic!("never a list of {}", K::plural(&()));
     }
 
     /// `kill -9`.

@@ -61,8 +61,7 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
             met.extend(point);
         }
         assert!(under_way > 0, "no rollout is under way; met were {met:?} of {POINTS:?}");
-        blow(cluster);
-        cluster.api.until_ready().await;
+        cluster.strike(blow).await;
         (blows, struck) = (blows + 1, struck + under_way);
     }
     eprintln!("{what} was killed {blows} times, with {struck} rollouts under way in all, at each of {POINTS:?}");

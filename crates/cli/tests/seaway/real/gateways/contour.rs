@@ -35,6 +35,8 @@ impl Gateway for Contour {
     async fn start(cluster: &RealCluster) -> Self {
         let crds = installed("contour-files").join("examples/contour/01-crds.yaml");
         cluster.apply(&std::fs::read_to_string(crds).unwrap()).await;
+        // It looks once which kinds there are.
+        cluster.until_defined().await;
         cluster.apply(include_str!("../../../../../../examples/contour/gateway.yaml")).await;
         let ports = [("web", PORT), ("metrics", METRICS)];
         let at = publish_at(&cluster.client(), HOST, "projectcontour", "envoy", &ports).await;
