@@ -56,9 +56,9 @@ impl Server {
         let warnings = if unfitting.is_none() { shape(call, &mut applied)? } else { Vec::new() };
         let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
-        // What is null is wanted too.
-        let wanted = if resource.lens.is_some() { &applied } else { &said };
-        let wanted = call.own_part(Fields::of(schema, wanted, false));
+        // What is null, empty or zero is wanted too, although Go leaves it out of what is stored.
+        let wanted_state = if resource.lens.is_some() { applied.clone() } else { said.clone() };
+        let wanted = call.own_part(Fields::of(schema, &wanted_state, false));
         let time = meta::seconds(self.clock.now());
         let mut state = self.store.lock();
         let live = match call.live(&state) {
@@ -98,8 +98,7 @@ impl Server {
             let (there, _) = Fields::compare(schema, &zero(schema), &live);
             managed.set(&before, call.own_part(there), &time);
         }
-        let wanted_state = if resource.custom { &said } else { &applied };
-        let mut merged = merge::apply(schema, &live, wanted_state);
+        let mut merged = merge::apply(schema, &live, &wanted_state);
         let (changed, _) = Fields::compare(schema, &live, &merged);
         let changed = call.own_part(changed);
         if call.params.flag("force") {

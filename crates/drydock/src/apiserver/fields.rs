@@ -209,57 +209,13 @@ impl Fields {
         }
     }
 
-    /// The first part of a value that its schema does not know, or knows as something else.
+    /// The parts of a value that its schema does not know, or knows as something else; `None` if there are none.
     pub(crate) fn untyped(schema: &Schema, value: &Value) -> Option<String> {
-        let node = schema.resolve();
-        let scalar = node.kind == Kind::IntOrString || node.rules.get("format").is_some_and(|form| form == "date-time");
-        // Types that read themselves take any scalar.
-        let lenient = scalar || schema.type_name() == Some("Quantity");
-        let wrong = match (node.kind, value) {
-            _ if lenient => None,
-            (_, Value::Null)
-            | (Kind::Any, _)
-            | (Kind::String, Value::String(_))
-            | (Kind::Boolean, Value::Bool(_))
-            | (Kind::Integer | Kind::Number, Value::Number(_))
-            | (Kind::Object, Value::Object(_))
-            | (Kind::Array, Value::Array(_)) => None,
-            (Kind::String, other) => {
-                Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", in_source(other)))
-            }
-            (Kind::Integer | Kind::Number, other) => {
-                Some(format!("expected numeric (int or float), got {}", type_of(other)))
-            }
-            (Kind::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", shown(other))),
-            (Kind::Array, other) => Some(format!("expected list, got &{{{}}}", shown(other))),
-            (_, other) => Some(format!("expected map, got &{{{}}}", shown(other))),
-        };
-        if let Some(wrong) = wrong {
-            return Some(format!(": {wrong}"));
+        match untyped_parts(schema, value).as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("errors:\n  {}", several.join("\n  "))),
         }
-        if let (ListType::Map(_), Value::Array(items)) = (&node.list, value) {
-            if let Some(at) = items.iter().position(|item| !item.is_object()) {
-                return Some(format!(": element {at}: associative list with keys may not have non-map elements"));
-            }
-            let steps: Vec<_> = items.iter().map(|item| item_step(schema, item)).collect();
-            if let Some((_, step)) =
-                steps.iter().enumerate().find(|(at, step)| steps.iter().take(*at).any(|it| it == *step))
-            {
-                let mut twice = Self::default();
-                twice.children.insert(step.clone(), Self::leaf());
-                return Some(format!(": duplicate entries for key {}", twice.paths().concat()));
-            }
-        }
-        for (step, schema, part) in parts(schema, value) {
-            let mut place = Self::default();
-            place.children.insert(step, Self::leaf());
-            let place = place.paths().concat();
-            let Some(schema) = schema else { return Some(format!("{place}: field not declared in schema")) };
-            if let Some(inside) = Self::untyped(schema, part) {
-                return Some(place + &inside);
-            }
-        }
-        None
     }
 
     /// Reads `fieldsV1`.
@@ -329,6 +285,86 @@ impl Fields {
             _ => {}
         }
     }
+}
+
+/// How one step is written in messages.
+fn shown_step(step: String) -> String {
+    let mut place = Fields::default();
+    place.children.insert(step, Fields::leaf());
+    place.paths().concat()
+}
+
+/// What is wrong with a value itself, by its schema.
+fn wrong_type(schema: &Schema, value: &Value) -> Option<String> {
+    let node = schema.resolve();
+    let scalar = node.kind == Kind::IntOrString || node.rules.get("format").is_some_and(|form| form == "date-time");
+    // Types that read themselves take any scalar.
+    let lenient = scalar || schema.type_name() == Some("Quantity");
+    match (node.kind, value) {
+        _ if lenient => None,
+        (_, Value::Null)
+        | (Kind::Any, _)
+        | (Kind::String, Value::String(_))
+        | (Kind::Boolean, Value::Bool(_))
+        | (Kind::Integer | Kind::Number, Value::Number(_))
+        | (Kind::Object, Value::Object(_))
+        | (Kind::Array, Value::Array(_)) => None,
+        (Kind::String, other) => {
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", in_source(other)))
+        }
+        (Kind::Integer | Kind::Number, other) => {
+            Some(format!("expected numeric (int or float), got {}", type_of(other)))
+        }
+        (Kind::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", shown(other))),
+        (Kind::Array, other) => Some(format!("expected list, got &{{{}}}", shown(other))),
+        (_, other) => Some(format!("expected map, got &{{{}}}", shown(other))),
+    }
+}
+
+/// Everything that keeps a value from being of its type, each with the path to it. The real server stops in an object at
+/// the first member it does not know, wherever that is in Go's order; here one is told last.
+fn untyped_parts(schema: &Schema, value: &Value) -> Vec<String> {
+    if let Some(wrong) = wrong_type(schema, value) {
+        return vec![format!(": {wrong}")];
+    }
+    let below = |place: &str, schema: &Schema, part: &Value| {
+        untyped_parts(schema, part).into_iter().map(|wrong| format!("{place}{wrong}")).collect::<Vec<_>>()
+    };
+    let mut found = Vec::new();
+    match value {
+        Value::Object(members) => {
+            let names: BTreeSet<_> = members.keys().collect();
+            let unknown = names.iter().find(|name| schema.member(name).is_none());
+            for name in &names {
+                if let (Some(schema), Some(part)) = (schema.member(name), members.get(name.as_str())) {
+                    found.extend(below(&shown_step(format!("f:{name}")), schema, part));
+                }
+            }
+            let unknown = unknown.map(|name| shown_step(format!("f:{name}")));
+            found.extend(unknown.map(|place| format!("{place}: field not declared in schema")));
+        }
+        Value::Array(items) => {
+            let mut seen = BTreeSet::new();
+            let list = &schema.resolve().list;
+            for (at, item) in items.iter().enumerate() {
+                if matches!(list, ListType::Map(_)) && !item.is_object() {
+                    let why = format!(": element {at}: associative list with keys may not have non-map elements");
+                    found.push(why);
+                    break;
+                }
+                let place = match list {
+                    ListType::Atomic => format!("[{at}]"),
+                    ListType::Set | ListType::Map(_) => shown_step(item_step(schema, item)),
+                };
+                if *list != ListType::Atomic && !seen.insert(place.clone()) {
+                    found.push(format!(": duplicate entries for key {place}"));
+                }
+                found.extend(below(&place, schema.item(), item));
+            }
+        }
+        _ => {}
+    }
+    found
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
     let complaints = |object: &Value| {
         let mut causes = Vec::new();
         validate::validate(call.served.stored_schema(), object, "", strictness, &mut causes);
-        causes
+        if resource.custom { told_once(causes) } else { causes }
     };
     if !behaviour.complete_rules {
         let mut shape = complaints(object);
@@ -145,6 +145,17 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
             cause.message = cause.message.replace(&format!("{} in body", cause.field), &format!("{short} in body"));
         }
     }
+}
+
+/// A custom resource may break one rule in two ways, as by a schema and by one that it must match too; it is told once.
+fn told_once(causes: Vec<Cause>) -> Vec<Cause> {
+    let mut told: Vec<Cause> = Vec::new();
+    for cause in causes {
+        if !told.contains(&cause) {
+            told.push(cause);
+        }
+    }
+    told
 }
 
 fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {

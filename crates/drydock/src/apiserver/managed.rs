@@ -78,6 +78,15 @@ impl Managed {
         meta::set(meta::metadata(object), "managedFields", (!entries.is_empty()).then(|| entries.into()));
     }
 
+    /// Whether the same managers own the same fields, whenever they wrote them.
+    pub(crate) fn is_but_for_times(&self, other: &Self) -> bool {
+        let undated = |managed: &Self| {
+            let entries = managed.0.iter().map(|entry| Entry { time: String::new(), ..entry.clone() });
+            entries.collect::<Vec<_>>()
+        };
+        undated(self) == undated(other)
+    }
+
     /// The fields of one manager.
     pub(crate) fn fields(&self, manager: &Manager) -> Fields {
         self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.fields.clone()).unwrap_or_default()
@@ -102,7 +111,6 @@ impl Managed {
     /// Gives a manager exactly these fields.
     pub(crate) fn set(&mut self, manager: &Manager, fields: Fields, time: &str) {
         match self.0.iter_mut().find(|entry| entry.manager == *manager) {
-            Some(entry) if entry.fields == fields => {}
             Some(entry) => {
                 entry.fields = fields;
                 time.clone_into(&mut entry.time);
@@ -129,6 +137,9 @@ impl Managed {
             entry.fields = entry.fields.without(removed);
         }
         self.take(changed, manager);
+        if changed.is_empty() {
+            return;
+        }
         let own = self.fields(manager).union(changed);
         self.set(manager, own, time);
     }

@@ -110,8 +110,11 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         } else {
             let unknown = Schema::default();
             let schema = schema.member(name).unwrap_or(&unknown);
+            let new = !members.contains_key(name);
             let slot = members.entry(name.clone()).or_insert(Value::Null);
             match value {
+                // There is nothing to merge with, so nobody asks whether an item is there twice.
+                Value::Array(_) if new => *slot = undirected(value).unwrap_or_default(),
                 Value::Object(_) => strategic(schema, slot, value)?,
                 Value::Array(items) if schema.merge => merge_items(schema, slot, items)?,
                 other => *slot = other.clone(),
@@ -198,6 +201,19 @@ fn ordered(schema: &Schema, items: Vec<Value>, order: &[Value], before: &[Value]
 }
 
 /// A patch as a value: no directives, no nulls.
+/// A value without the parts that only say what to do; `None` if it is such a part itself.
+fn undirected(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.contains_key(PATCH) => None,
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+            Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), undirected(value)?))).collect()))
+        }
+        Value::Array(items) => Some(Value::Array(items.iter().filter_map(undirected).collect())),
+        scalar => Some(scalar.clone()),
+    }
+}
+
 fn plain(patch: &Map<String, Value>) -> Value {
     let kept = patch.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
     Value::Object(

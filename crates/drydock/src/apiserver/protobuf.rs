@@ -3,7 +3,7 @@
 //! Only requests are read. Answers are JSON, which every client that sends protobuf also takes. Numbers and names come
 //! from a generated table, which also says what Go would have left out of JSON, so that a body means the same in both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -103,12 +103,25 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, Complaint> {
     Ok(Value::Object(object))
 }
 
-/// The name a kind has in the tables.
 /// Whether Go has a type for a kind.
 pub(crate) fn is_known(api_version: &str, kind: &str) -> bool {
     MESSAGES.contains_key(&type_name(api_version, kind))
 }
 
+/// The members of a type that Go does not write to JSON when they are zero.
+pub(crate) fn omitted(name: &str) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    for field in MESSAGES.get(name).map_or(&[][..], Vec::as_slice) {
+        match &field.kind {
+            Kind::Message(inner) if field.name.is_empty() => found.extend(omitted(inner)),
+            _ if field.omit => drop(found.insert(field.name.as_str())),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The name a kind has in the tables.
 fn type_name(api_version: &str, kind: &str) -> String {
     if kind == "DeleteOptions" {
         return "meta.v1.DeleteOptions".to_owned();
@@ -235,7 +248,7 @@ fn special(name: &str, bytes: &[u8]) -> Result<Option<Value>, Complaint> {
     }))
 }
 
-fn is_zero(value: &Value) -> bool {
+pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
         Value::Bool(flag) => !flag,

@@ -4,12 +4,13 @@
 //! that depends on an object's shape reads it: pruning and defaulting (here), validation, strategic merge and
 //! server-side apply (in their own modules).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::defaults;
+use super::protobuf;
 
 /// The JSON type of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(crate) struct Schema {
     pub(crate) preserve_unknown: bool,
     pub(crate) embedded: bool,
     default: Option<Value>,
+    /// Members that Go leaves out of JSON when they are zero, and so cannot tell from ones that were never given.
+    omitted: BTreeSet<&'static str>,
     pub(crate) list: ListType,
     pub(crate) atomic_map: bool,
     /// `x-kubernetes-patch-merge-key`: the one field strategic merge patches identify items by.
@@ -91,7 +94,8 @@ pub(crate) const TABLE: &str = include_str!("../schema/types.json");
 static TYPES: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
     // The table is generated and checked by a test; a broken one would leave built-in kinds without a schema.
     let table: BTreeMap<String, Value> = serde_json::from_str(TABLE).unwrap_or_default();
-    table.iter().map(|(name, schema)| (name.clone(), Schema::parse(schema).opened())).collect()
+    let read = |name: &str, schema| Schema { omitted: protobuf::omitted(name), ..Schema::parse(schema).opened() };
+    table.iter().map(|(name, schema)| (name.clone(), read(name, schema))).collect()
 });
 
 static ANYTHING: LazyLock<Schema> = LazyLock::new(|| Schema { preserve_unknown: true, ..Schema::default() });
@@ -138,6 +142,7 @@ impl Schema {
                 || schema.get("additionalProperties") == Some(&Value::Bool(true)),
             embedded: flag("x-kubernetes-embedded-resource"),
             default: schema.get("default").cloned(),
+            omitted: BTreeSet::new(),
             list,
             atomic_map: text("x-kubernetes-map-type") == Some("atomic"),
             merge_key: text("x-kubernetes-patch-merge-key").map(str::to_owned),
@@ -274,8 +279,8 @@ impl Schema {
         }
     }
 
-    /// Removes empty maps and lists, which Go leaves out of JSON. A list that must be there stays, and so does the one
-    /// by which a client takes all fields from their owners.
+    /// Removes empty maps and lists and zeros, which Go leaves out of JSON. A list that must be there stays, and so does the
+    /// one by which a client takes all fields from their owners.
     pub(crate) fn drop_empty(&self, value: &mut Value) {
         let node = self.resolve();
         match value {
@@ -289,7 +294,7 @@ impl Schema {
                         Value::Array(items) => {
                             !items.is_empty() || node.required.contains(name) || name == "managedFields"
                         }
-                        _ => true,
+                        scalar => !node.omitted.contains(name.as_str()) || !protobuf::is_zero(scalar),
                     }
                 });
                 for (name, value) in members {

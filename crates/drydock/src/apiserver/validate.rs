@@ -67,12 +67,17 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
     }
     match value {
         Value::Object(members) => {
-            for name in &node.required {
-                // Workloads have a rule of their own for it.
-                let own_rule = strictness == Strictness::Builtin && name == "selector";
-                if !members.contains_key(name) && !own_rule {
-                    causes.push(Cause::required(join(path, name), ""));
+            let missing = |causes: &mut Vec<Cause>| {
+                for name in &node.required {
+                    // Workloads have a rule of their own for it.
+                    let own_rule = strictness == Strictness::Builtin && name == "selector";
+                    if !members.contains_key(name) && !own_rule {
+                        causes.push(Cause::required(join(path, name), ""));
+                    }
                 }
+            };
+            if strictness == Strictness::Builtin {
+                missing(causes);
             }
             for (name, value) in members {
                 // Controllers write status; Go fills its missing fields with zeroes.
@@ -86,6 +91,10 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
                 if let Some(schema) = node.member(name) {
                     validate(schema, value, &join(path, name), strictness, causes);
                 }
+            }
+            // What validates custom resources looks first at what is there.
+            if strictness == Strictness::Declared {
+                missing(causes);
             }
         }
         Value::Array(items) => {

@@ -221,11 +221,16 @@ impl Server {
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
-        managed.write_to(&mut new);
+        let before = Managed::of(live);
         stamp_version(call, &mut new);
-        if new == **live {
-            return Ok(live.clone());
+        // That somebody wrote what was there already is not worth a version.
+        if managed.is_but_for_times(&before) {
+            before.write_to(&mut new);
+            if new == **live {
+                return Ok(live.clone());
+            }
         }
+        managed.write_to(&mut new);
         if call.dry_run() {
             return Ok(Arc::new(new));
         }
@@ -389,6 +394,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         return Err(of_another_kind(call, object));
     }
     if !kind.is_empty() && kind != resource.kind {
+        // Whoever replaces an object is asked for its place first.
+        if call.verb == "update" {
+            check_place(call, object)?;
+        }
         return Err(ApiError::bad_request(format!(
             "the kind in the data ({kind}) does not match the expected kind ({})",
             resource.kind

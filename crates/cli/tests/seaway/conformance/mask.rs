@@ -13,6 +13,8 @@
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
 //! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
+//! | causes of an invalid custom resource | sorted | the order of a Go map |
+//! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
 //! | an address in a message | whether one was given | any free one |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
@@ -166,11 +168,14 @@ impl Mask {
 
 /// Sorts what a server says in the order of a Go map; the message says it once more.
 fn sort_causes(status: &mut serde_json::Map<String, Value>) {
+    let status_group = status.get("details").and_then(|details| Some(details.get("group")?.as_str()?.to_owned()));
     let Some(causes) = status.get_mut("details").and_then(|details| details.get_mut("causes")?.as_array_mut()) else {
         return;
     };
     let about_rules = |cause: &Value| cause["message"].as_str().is_some_and(|text| text.contains(" evaluating rule: "));
-    let rules = causes.iter().any(about_rules);
+    let custom = causes.len() > 1
+        && status_group.as_deref().is_some_and(|group| ["flagger.app", "gateway.networking.k8s.io"].contains(&group));
+    let rules = custom || causes.iter().any(about_rules);
     if rules || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
         causes.sort_by_key(ToString::to_string);
     }
@@ -212,6 +217,9 @@ fn blur_versions(message: &mut Value) {
         let rest = after.split_once('"').map_or("", |(_, rest)| rest);
         blurred = format!("{before}IPAddress.networking.k8s.io <address>{rest}");
     }
+    if blurred.starts_with("failed to create typed patch object") {
+        blurred = sort_typed(&blurred);
+    }
     // The whole object as the patch left it, times and versions and all.
     if let Some(why) = blurred.split_once("Invalid value: \"{").and_then(|(_, text)| text.rsplit_once("}\": ")) {
         blurred = format!("the patch leaves something unreadable: {}", why.1);
@@ -227,6 +235,20 @@ fn blur_versions(message: &mut Value) {
         blurred = format!("{before}in its scheme{rest}");
     }
     *message = blurred.into();
+}
+
+/// The complaints about an applied object in the order of their texts. An unknown field ends the list wherever it comes.
+fn sort_typed(message: &str) -> String {
+    let (head, list) = message.split_once("): ").unwrap_or((message, ""));
+    let list = list.strip_prefix("errors:\n  ").unwrap_or(list);
+    let mut lines: Vec<_> = list.split("\n  ").collect();
+    lines.sort_unstable();
+    let depth = |line: &&str| line.split_once(": ").map_or("", |(path, _)| path).matches('.').count();
+    let unknown = lines.iter().copied().filter(|line| line.ends_with(": field not declared in schema"));
+    if let Some(first) = unknown.min_by_key(depth) {
+        lines = vec![first];
+    }
+    format!("{head}): {}", lines.join("\n  "))
 }
 
 /// Ages in the rows of a Table, which may also be the object of a watch event.
