@@ -222,3 +222,23 @@ async fn a_replacement_adds_a_member_that_is_not_there_but_never_an_item() {
     let status = refused(patch(json!([{"op": "replace", "path": "/metadata/finalizers/0", "value": "x/y"}])).await);
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
 }
+
+/// Go cannot tell what is zero from what was never given, unless a pointer leads to it.
+#[tokio::test(start_paused = true)]
+async fn a_patch_to_zero_of_what_go_leaves_out_changes_nothing() {
+    let api = deployments(&server().client("test"));
+    let made = api.create(&PostParams::default(), &deployment("podinfo")).await.unwrap();
+    let nothing = json!({"spec": {
+        "paused": false, "minReadySeconds": 0,
+        "template": {"spec": {"hostNetwork": false, "hostname": "", "containers": [
+            {"name": "main", "workingDir": "", "tty": false},
+        ]}},
+    }});
+    let patched = api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(&nothing)).await.unwrap();
+    assert_eq!(patched, made);
+    let params = PatchParams::apply("somebody").force();
+    let applied = api.patch("podinfo", &params, &applied(&json!({"paused": false, "replicas": 0}))).await.unwrap();
+    let spec = applied.spec.unwrap();
+    assert_eq!((spec.paused, spec.replicas), (None, Some(0)));
+    assert_eq!(applied.metadata.generation, Some(2));
+}
