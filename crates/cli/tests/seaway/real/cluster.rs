@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::audit::Audit;
-use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR};
+use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR, in_time};
 use super::parts::installed;
 use super::process::Program;
 use super::rendered::{Grant, Rendered};
@@ -200,7 +200,7 @@ impl RealCluster {
     async fn listed<K: Namespaced + Serialize>(&self) -> Vec<Value> {
         let api = self.api::<K>("test");
         for _ in 0..Self::GLANCES {
-            if let Ok(list) = api.list(&ListParams::default()).await {
+            if let Some(Ok(list)) = in_time(api.list(&ListParams::default())).await {
                 let typed = |object| {
                     let mut object = serde_json::to_value(object).unwrap();
                     (object["apiVersion"], object["kind"]) = (K::api_version(&()).into(), K::kind(&()).into());
@@ -240,10 +240,10 @@ impl Ground for RealCluster {
     async fn get<K: Namespaced>(&self, name: &str) -> K {
         let api = self.api::<K>("test");
         for _ in 0..Self::GLANCES {
-            match api.get(name).await {
-                Err(kube::Error::Api(refusal)) if refusal.code < 500 => panic!("{name}: {refusal}"),
-                Err(_) => self.sail(Self::GLANCE).await,
-                Ok(object) => return object,
+            match in_time(api.get(name)).await {
+                Some(Err(kube::Error::Api(refusal))) if refusal.code < 500 => panic!("{name}: {refusal}"),
+                Some(Ok(object)) => return object,
+                _ => self.sail(Self::GLANCE).await,
             }
         }
         panic!("never an answer about {name}");

@@ -50,6 +50,14 @@ const CONTROLLERS: &str = "deployment-controller,replicaset-controller,daemonset
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// How long one request to a server that may have been killed is waited for: it may be lost without a word.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The answer to a request, if there is one in time.
+pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> Option<kube::Result<T>> {
+    tokio::time::timeout(ANSWER, request).await.ok()
+}
+
 /// The store behind API servers; each has a prefix of its own in it.
 pub struct Etcd {
     folder: PathBuf,
@@ -147,7 +155,10 @@ impl ApiServer {
             if self.folder.join("certificates/apiserver.crt").exists() {
                 let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
                 let client = self.client("admin").await;
-                if client.request_text(request).await.is_ok_and(|text| text == "ok") {
+                if in_time(client.request_text(request))
+                    .await
+                    .is_some_and(|answer| answer.is_ok_and(|text| text == "ok"))
+                {
                     if let Some((_, back)) = self.away.last_mut() {
                         back.get_or_insert(Timestamp::now());
                     }

@@ -33,7 +33,7 @@ fn as_flagger_did<G: Gateway>(test: &str) {
         cluster.until("podinfo is scaled by its autoscaler", async |cluster| cluster.ready("podinfo").await == 2).await;
         initialise_as_flagger_did(&cluster, &canary::<G>()).await;
         let users = Users::of_gateway(G::WEB, "www.example.com");
-        let splits = Splits::during(&cluster, &users, roll_out_as_flagger_did(&cluster)).await;
+        let splits = Splits::during(&cluster, &users, Box::pin(roll_out_as_flagger_did(&cluster))).await;
         let promoted: &[i64] = &[10, 20, 30, 40, 50];
         splits.must_be(&[("6.0.1", promoted), ("6.0.2-err50", &[10]), ("6.0.3", promoted)]);
         let (seen, lost) = (users.seen(), users.failures_of_ours("6.0.2-err50"));
