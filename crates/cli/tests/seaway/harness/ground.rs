@@ -51,9 +51,15 @@ pub trait Ground {
         Api::namespaced(self.client(), namespace)
     }
 
+    /// The answer to a request that may be made again.
+    async fn answer<T>(&self, request: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
+        request().await
+    }
+
     /// An object in the namespace `test`.
     async fn get<K: Namespaced>(&self, name: &str) -> K {
-        self.api::<K>("test").get(name).await.unwrap()
+        let api = self.api::<K>("test");
+        self.answer(async || api.get(name).await).await.unwrap()
     }
 
     async fn canary(&self, name: &str) -> Canary {
@@ -78,7 +84,8 @@ pub trait Ground {
         let api: Api<Deployment> = self.api("test");
         let image = format!("ghcr.io/stefanprodan/podinfo:{tag}");
         let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "podinfod", "image": image}]}}}});
-        api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+        let patch = Patch::Strategic(patch);
+        self.answer(async || api.patch(name, &PatchParams::default(), &patch).await).await.unwrap();
     }
 
     /// The image of a Deployment's first container.

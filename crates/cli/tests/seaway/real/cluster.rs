@@ -196,21 +196,16 @@ impl RealCluster {
         self.audit.go_on(found);
     }
 
-    /// All objects of a kind in the namespace `test`. A server whose store was killed has no answer for a moment.
+    /// All objects of a kind in the namespace `test`.
     async fn listed<K: Namespaced + Serialize>(&self) -> Vec<Value> {
         let api = self.api::<K>("test");
-        for _ in 0..Self::GLANCES {
-            if let Some(Ok(list)) = in_time(api.list(&ListParams::default())).await {
-                let typed = |object| {
-                    let mut object = serde_json::to_value(object).unwrap();
-                    (object["apiVersion"], object["kind"]) = (K::api_version(&()).into(), K::kind(&()).into());
-                    object
-                };
-                return list.into_iter().map(typed).collect();
-            }
-            self.sail(Self::GLANCE).await;
-        }
-        panic!("never a list of {}", K::plural(&()));
+        let list = self.answer(async || api.list(&ListParams::default()).await).await.unwrap();
+        let typed = |object| {
+            let mut object = serde_json::to_value(object).unwrap();
+            (object["apiVersion"], object["kind"]) = (K::api_version(&()).into(), K::kind(&()).into());
+            object
+        };
+        list.into_iter().map(typed).collect()
     }
 
     /// `kill -9`.
@@ -236,17 +231,17 @@ impl Ground for RealCluster {
         self.must_be_allowed();
     }
 
-    /// A server whose store was killed has no answer for a moment.
-    async fn get<K: Namespaced>(&self, name: &str) -> K {
-        let api = self.api::<K>("test");
+    /// A server that was killed never answers; one that is new, or whose store is, has nothing to say for a moment.
+    async fn answer<T>(&self, request: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
+        let passes =
+            |error: &kube::Error| !matches!(error, kube::Error::Api(said) if said.code < 500 && said.code != 429);
         for _ in 0..Self::GLANCES {
-            match in_time(api.get(name)).await {
-                Some(Err(kube::Error::Api(refusal))) if refusal.code < 500 => panic!("{name}: {refusal}"),
-                Some(Ok(object)) => return object,
+            match in_time(request()).await {
+                Some(answer) if !answer.as_ref().is_err_and(passes) => return answer,
                 _ => self.sail(Self::GLANCE).await,
             }
         }
-        panic!("never an answer about {name}");
+        panic!("never an answer");
     }
 
     /// A kind whose CustomResourceDefinition is new is not served at once.
