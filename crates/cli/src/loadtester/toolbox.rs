@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::leftovers::Leftover;
@@ -34,14 +34,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 impl Toolbox {
     /// Makes the directory, with links to `binary` (the `seaway` executable).
     pub fn create(binary: &Path, offer: Offer) -> io::Result<Self> {
-        let unique = format!("seaway-tools-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(unique);
-        // A directory of that name can only be left over from a process that was killed: make it ours again. Creating
-        // fails if somebody else owns it, and 0700 keeps others from adding programs to it.
-        if directory.exists() {
-            std::fs::remove_dir_all(&directory)?;
-        }
-        DirBuilder::new().mode(0o700).create(&directory)?;
+        let directory = private_directory(&std::env::temp_dir(), &COUNT)?;
         let toolbox = Self { directory: Leftover::new(directory), offer };
         for tool in ["hey", "curl"] {
             let always = offer == Offer::OursFirst && tool == "hey";
@@ -64,6 +57,19 @@ impl Toolbox {
         path.push(":");
         path.push(second);
         path
+    }
+}
+
+/// A directory that only we may change. One that is there already may be in use: in another container another process can have
+/// our number.
+fn private_directory(parent: &Path, count: &AtomicU32) -> io::Result<PathBuf> {
+    loop {
+        let unique = format!("seaway-tools-{}-{}", std::process::id(), count.fetch_add(1, Ordering::Relaxed));
+        let directory = parent.join(unique);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| directory),
+        }
     }
 }
 
@@ -90,6 +96,16 @@ mod tests {
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
         drop(toolbox);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn processes_of_the_same_number_leave_each_other_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let first = private_directory(parent.path(), &AtomicU32::default()).unwrap();
+        std::fs::write(first.join("hey"), "").unwrap();
+        let second = private_directory(parent.path(), &AtomicU32::default()).unwrap();
+        assert_ne!(first, second);
+        assert!(first.join("hey").exists());
     }
 
     #[test]

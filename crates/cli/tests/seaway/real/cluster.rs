@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -45,7 +45,7 @@ pub struct RealCluster {
     pub api: ApiServer,
     pub etcd: Etcd,
     client: Client,
-    operator: Option<Program>,
+    operator: Mutex<Option<Program>>,
     flags: Vec<String>,
     _controllers: Program,
     folder: TempDir,
@@ -91,7 +91,7 @@ impl RealCluster {
             api,
             etcd,
             client,
-            operator: None,
+            operator: Mutex::default(),
             flags: Vec::new(),
             _controllers: controllers,
             folder,
@@ -163,14 +163,26 @@ impl RealCluster {
     }
 
     /// Starts another one like the last.
-    pub fn restart_operator(&mut self) {
+    pub fn restart_operator(&self) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
         command
             .arg("operator")
             .arg(format!("-kubeconfig={}", self.api.kubeconfig(OPERATOR).display()))
             .args(&self.flags)
             .arg("-port=0");
-        self.operator = Some(Program::start("seaway", self.folder.path(), &mut command));
+        *self.operator.lock().unwrap() = Some(Program::start("seaway", self.folder.path(), &mut command));
+    }
+
+    /// As the kubelet does: an operator that ended is started again. The only reason it may have is a Lease that it could not
+    /// renew in time, because the API server was away.
+    fn keep_operator(&self) {
+        let mut operator = self.operator.lock().unwrap();
+        let Some(ended) = operator.take_if(Program::has_ended) else { return };
+        drop(operator);
+        let said = ended.said();
+        assert!(said.ends_with("error: leadership lost"), "the operator ended:\n{said}");
+        eprintln!("the operator lost its Lease and is started again");
+        self.restart_operator();
     }
 
     /// The operator asks for nothing that it may not do.
@@ -210,7 +222,7 @@ impl RealCluster {
 
     /// `kill -9`.
     pub fn kill_operator(&mut self) {
-        self.operator.take().expect("an operator is running").kill();
+        self.operator.get_mut().unwrap().take().expect("an operator is running").kill();
     }
 }
 
@@ -228,6 +240,7 @@ impl Ground for RealCluster {
 
     async fn sail(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
+        self.keep_operator();
         self.must_be_allowed();
     }
 

@@ -32,9 +32,12 @@ impl Program {
 
     /// Panics if it ended by itself.
     pub fn must_run(&mut self) {
-        if let Some(status) = self.child.try_wait().unwrap() {
-            panic!("{} ended, {status}:\n{}", self.name, self.said());
-        }
+        assert!(!self.has_ended(), "{} ended:\n{}", self.name, self.said());
+    }
+
+    /// Whether it ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// The last it said.
