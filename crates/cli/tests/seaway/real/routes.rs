@@ -124,8 +124,8 @@ fn rule(lots: &mut Lots) -> Value {
             "set": [{"name": "x-test-answer", "value": "gateway"}],
         }}));
     }
-    // Traefik answers a POST that is copied with 500, Contour drops an exact "/" whose path changes: where a rule does both,
-    // nobody is right.
+    // Traefik answers many requests that are copied with 500, Contour leaves out some rules that change the path: where a rule
+    // does both, nobody is right.
     match lots.draw(5) {
         0 | 1 => filters.push(json!({"type": "URLRewrite", "urlRewrite": {"path": new_path(lots, prefixed)}})),
         2 => filters.push(json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend(lots)}})),
