@@ -71,6 +71,17 @@ impl Fields {
         Self { member: true, children: BTreeMap::new() }
     }
 
+    /// The one field that a JSON pointer leads to.
+    pub(crate) fn at(pointer: &str) -> Self {
+        let mut fields = Self::leaf();
+        for step in pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
+            let mut holder = Self::default();
+            holder.add(format!("f:{step}"), fields);
+            fields = holder;
+        }
+        fields
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }

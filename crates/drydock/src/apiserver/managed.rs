@@ -69,7 +69,13 @@ impl Managed {
             time: meta::text(entry, "/time").to_owned(),
             fields: Fields::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
         });
-        Self(entries.collect())
+        // Of two entries of one manager the real server reads the second.
+        let mut known: Vec<Entry> = Vec::new();
+        for entry in entries {
+            known.retain(|other| other.manager != entry.manager);
+            known.push(entry);
+        }
+        Self(known)
     }
 
     /// Writes `metadata.managedFields`.
@@ -95,11 +101,6 @@ impl Managed {
     /// When a manager last changed something; empty if it never did.
     pub(crate) fn time(&self, manager: &Manager) -> String {
         self.0.iter().find(|entry| entry.manager == *manager).map(|entry| entry.time.clone()).unwrap_or_default()
-    }
-
-    /// The fields of everybody.
-    pub(crate) fn all(&self) -> Fields {
-        self.0.iter().fold(Fields::default(), |all, entry| all.union(&entry.fields))
     }
 
     /// The fields of everybody else.
@@ -142,6 +143,28 @@ impl Managed {
         }
         let own = self.fields(manager).union(changed);
         self.set(manager, own, time);
+    }
+
+    /// Records a write through the scale sub-resource, from one number of replicas to another. The real server works this
+    /// out on the Scale, which does not mention zero, and on the way back recognises only those who applied: everybody
+    /// else's replicas end up in an entry of their own, which has no time.
+    pub(crate) fn rescale(&mut self, replicas: &Fields, (before, after): (i64, i64), writer: &Manager) {
+        let owned = self.0.iter().filter(|entry| !entry.fields.intersection(replicas).is_empty());
+        let mut owners: Vec<_> = owned.map(|entry| entry.manager.clone()).collect();
+        // What nobody owns stays so.
+        if before != after && !owners.is_empty() {
+            owners = if after == 0 { Vec::new() } else { vec![writer.clone()] };
+        }
+        for entry in &mut self.0 {
+            if entry.manager.operation == Operation::Update || !owners.contains(&entry.manager) {
+                entry.fields = entry.fields.difference(replicas);
+            }
+        }
+        self.0.retain(|entry| !entry.fields.is_empty());
+        let split = owners.into_iter().filter(|owner| owner.operation == Operation::Update);
+        let split = split.map(|manager| Entry { manager, time: String::new(), fields: replicas.clone() });
+        // What has no time comes first.
+        self.0.splice(0..0, split.collect::<Vec<_>>());
     }
 
     /// The refusal of an apply that would change what others own; `None` when nobody minds.
@@ -232,4 +255,43 @@ pub(crate) fn without_server_fields(mut fields: Fields) -> Fields {
         }
     }
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned() -> Value {
+        let entry = json!({"manager": "m", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "time": "2026-01-02T03:04:05Z", "fieldsV1": {"f:spec": {"f:paused": {}, "f:replicas": {}}}});
+        json!({"metadata": {"managedFields": [entry]}})
+    }
+
+    #[test]
+    fn whoever_writes_a_scale_that_changes_nothing_splits_the_owner_and_the_next_write_forgets_half() {
+        let mut object = owned();
+        let mut managed = Managed::of(&object);
+        let writer = managed.0[0].manager.clone();
+        managed.rescale(&Fields::at("/spec/replicas"), (2, 2), &Manager { subresource: "scale".into(), ..writer });
+        managed.write_to(&mut object);
+        let fields = |at: usize| object.pointer(&format!("/metadata/managedFields/{at}/fieldsV1")).unwrap();
+        assert_eq!(
+            (fields(0), fields(1)),
+            (&json!({"f:spec": {"f:replicas": {}}}), &json!({"f:spec": {"f:paused": {}}}))
+        );
+        assert!(object.pointer("/metadata/managedFields/0/time").is_none());
+        let read = Managed::of(&object);
+        assert_eq!((read.0.len(), read.0[0].fields.paths()), (1, vec![".spec.paused".to_owned()]));
+    }
+
+    #[test]
+    fn a_scale_that_changes_belongs_to_its_writer_unless_it_is_zero() {
+        for (after, owner) in [(5, "scale"), (0, "")] {
+            let mut managed = Managed::of(&owned());
+            let writer = Manager { subresource: "scale".into(), ..managed.0[0].manager.clone() };
+            managed.rescale(&Fields::at("/spec/replicas"), (2, after), &writer);
+            assert_eq!(managed.0[0].manager.subresource, owner, "{after}");
+            assert_eq!(managed.fields(&writer).is_empty(), after == 0);
+        }
+    }
 }

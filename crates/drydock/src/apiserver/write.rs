@@ -248,19 +248,13 @@ impl Server {
         match ownership {
             Ownership::Applied(applied) => applied,
             Ownership::Written => {
-                let (mut changed, mut removed) = Fields::compare(call.served.stored_schema(), old, new);
-                let mut time = meta::seconds(self.clock.now());
-                if call.subresource == "scale" {
-                    // The real server works this out on the Scale, which does not mention zero and has no time.
-                    time.clear();
-                    // What nobody owns stays so.
-                    if managed.all().intersection(&changed).is_empty() {
-                        return managed;
-                    }
-                    if call.replicas(new) == 0 {
-                        (changed, removed) = (Fields::default(), changed);
-                    }
+                if let Some(replicas) = call.replicas_path() {
+                    let numbers = (replicas_at(replicas, old), replicas_at(replicas, new));
+                    managed.rescale(&Fields::at(replicas), numbers, &call.field_manager(Operation::Update));
+                    return managed;
                 }
+                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let time = meta::seconds(self.clock.now());
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
                 managed
@@ -339,11 +333,15 @@ fn unclaimed_finalizers(call: &Call, held: &[&str], object: &Value) -> Vec<Strin
 }
 
 impl Call {
-    /// How many replicas an object is to have.
-    fn replicas(&self, object: &Value) -> i64 {
-        let pointer = self.served.version().scale.as_ref().map_or("", |paths| paths.spec_replicas.as_str());
-        object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    /// Where a Scale that is written keeps its replicas.
+    fn replicas_path(&self) -> Option<&str> {
+        let paths = self.served.version().scale.as_ref().filter(|_| self.subresource == "scale")?;
+        Some(&paths.spec_replicas)
     }
+}
+
+fn replicas_at(pointer: &str, object: &Value) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
