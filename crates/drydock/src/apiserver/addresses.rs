@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::Cause;
 use super::meta;
@@ -18,7 +18,7 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
     let kind = meta::text(service, "/spec/type");
     let asked = meta::text(service, "/spec/clusterIP");
     if kind == "ExternalName" {
-        return;
+        return drop_policy(service);
     }
     let address = if asked.is_empty() {
         free(state).map(|address| address.to_string()).unwrap_or_default()
@@ -26,6 +26,12 @@ pub(crate) fn allocate(service: &mut Value, state: &State, _: Timestamp) {
         asked.to_owned()
     };
     let spec = meta::child(service, "spec");
+    // Nobody knows what addresses somebody else will write.
+    let open = address == "None" && spec.get("selector").is_none_or(|it| it.as_object().is_none_or(Map::is_empty));
+    if open && !spec.contains_key("ipFamilies") && !spec.contains_key("ipFamilyPolicy") {
+        spec.insert("ipFamilies".into(), json!(["IPv4", "IPv6"]));
+        spec.insert("ipFamilyPolicy".into(), json!("RequireDualStack"));
+    }
     spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
     spec.insert("clusterIPs".into(), json!([address]));
@@ -78,15 +84,24 @@ pub(crate) fn check_free(service: &Value, state: &State, causes: &mut Vec<Cause>
     }
 }
 
-/// An update that leaves the address out keeps it.
-pub(crate) fn keep(service: &mut Value, old: &Value) {
-    if meta::text(service, "/spec/type") == "ExternalName" {
+/// An update that leaves the address out keeps it. A Service that becomes a name for something else gives it back, and one
+/// that no longer is gets one.
+pub(crate) fn keep(service: &mut Value, old: &Value, state: &State, now: Timestamp) {
+    match (is_name(old), is_name(service)) {
+        (false, true) => give_back(service, old),
+        (true, true) => drop_policy(service),
+        (true, false) => return allocate(service, state, now),
+        (false, false) => {}
+    }
+    if is_name(service) {
         return;
     }
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let kept = old.pointer("/spec").and_then(|spec| spec.get(field)).cloned();
         let spec = meta::child(service, "spec");
-        if spec.get(field).is_none_or(|value| value.is_null() || value == "") {
+        // The policy is told from none even if it is empty.
+        let empty = |value: &Value| value.is_null() || value == "" && field != "ipFamilyPolicy";
+        if spec.get(field).is_none_or(empty) {
             meta::set(spec, field, kept);
         }
     }
@@ -97,6 +112,33 @@ pub(crate) fn keep(service: &mut Value, old: &Value) {
     }
 }
 
+/// Whether a Service is only a name for something else.
+fn is_name(service: &Value) -> bool {
+    meta::text(service, "/spec/type") == "ExternalName"
+}
+
+/// What a Service has that was an address before, as far as nobody asked for something else.
+fn give_back(service: &mut Value, old: &Value) {
+    let address = meta::text(service, "/spec/clusterIP");
+    let same = address.is_empty() || address == meta::text(old, "/spec/clusterIP");
+    let spec = meta::child(service, "spec");
+    if same {
+        spec.shift_remove("clusterIP");
+        spec.shift_remove("clusterIPs");
+    }
+    for field in ["ipFamilies", "ipFamilyPolicy"] {
+        if spec.get(field) == old.pointer("/spec").and_then(|spec| spec.get(field)) {
+            spec.shift_remove(field);
+        }
+    }
+    drop_policy(service);
+}
+
+/// Nothing is routed to a name.
+fn drop_policy(service: &mut Value) {
+    meta::child(service, "spec").shift_remove("internalTrafficPolicy");
+}
+
 /// Only a Service that is, or becomes, a name for something else may lose its address.
 pub(crate) fn check_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let external = |service| meta::text(service, "/spec/type") == "ExternalName";
@@ -104,5 +146,23 @@ pub(crate) fn check_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let other = address(old) != address(new) && (address(new) == "None" || address(new).parse::<IpAddr>().is_ok());
     if other && !address(old).is_empty() && !external(old) && !external(new) {
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([address(new)]), "may not change once set"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_becomes_a_name_gives_its_address_back() {
+        let old = json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster"}});
+        let mut new = old.clone();
+        new["spec"]["type"] = json!("ExternalName");
+        give_back(&mut new, &old);
+        assert_eq!(new, json!({"spec": {"type": "ExternalName"}}));
+        new["spec"]["clusterIP"] = json!("None");
+        give_back(&mut new, &old);
+        assert_eq!(new["spec"]["clusterIP"], "None");
     }
 }

@@ -171,7 +171,15 @@ impl Call {
     pub(crate) fn own_part(&self, fields: Fields) -> Fields {
         let fields = without_server_fields(fields);
         if self.subresource == "status" && !self.served.resource.custom {
-            let (status, metadata) = (fields.clone().restricted("status", true), fields.restricted("metadata", true));
+            let (status, mut metadata) =
+                (fields.clone().restricted("status", true), fields.restricted("metadata", true));
+            // What such a write cannot change it cannot own either.
+            if let Some(metadata) = metadata.children.get_mut("f:metadata") {
+                metadata
+                    .children
+                    .retain(|step, _| !self.served.resource.behaviour.fixed_by_status.contains(&step.as_str()));
+            }
+            metadata.children.retain(|_, fields| !fields.is_empty());
             return status.union(&metadata);
         }
         if self.served.has("status") { fields.restricted("status", self.subresource == "status") } else { fields }

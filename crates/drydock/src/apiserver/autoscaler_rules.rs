@@ -2,17 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::autoscaler_metrics::metric;
 use super::error::Cause;
 use super::meta;
+use super::quantity::Quantity;
 use super::validate::{self, NameRule};
 
-const SOURCES: [(&str, &str); 5] = [
-    ("ContainerResource", "containerResource"),
-    ("External", "external"),
-    ("Object", "object"),
-    ("Pods", "pods"),
-    ("Resource", "resource"),
-];
+/// The longest that a rule may look back, and that a policy may count, in seconds.
+const LONGEST_WINDOW: i64 = 3600;
+const LONGEST_PERIOD: i64 = 1800;
 
 pub(super) fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
@@ -36,16 +34,58 @@ pub(super) fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden("spec.metrics", why));
     }
     for way in ["scaleUp", "scaleDown"] {
-        let rules = |field: &str| object.pointer(&format!("/spec/behavior/{way}/{field}"));
-        if let Some(seconds) = rules("stabilizationWindowSeconds").filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
-            let why = "must be greater than or equal to zero";
-            causes.push(Cause::invalid(format!("spec.behavior.{way}.stabilizationWindowSeconds"), seconds, why));
+        if let Some(rules) = object.pointer(&format!("/spec/behavior/{way}")).filter(|rules| rules.is_object()) {
+            scaling(rules, &format!("spec.behavior.{way}"), causes);
         }
-        let known = ["Disabled", "Max", "Min"];
-        if let Some(policy) = rules("selectPolicy").filter(|it| it.as_str().is_some_and(|it| !known.contains(&it))) {
-            let allowed = known.map(|word| json!(word));
-            causes.push(Cause::unsupported(&format!("spec.behavior.{way}.selectPolicy"), policy, &allowed));
+    }
+}
+
+/// How fast a number of replicas may change.
+fn scaling(rules: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let window = rules.get("stabilizationWindowSeconds").and_then(Value::as_i64);
+    if let Some(seconds) = window.filter(|seconds| !(0..=LONGEST_WINDOW).contains(seconds)) {
+        let why = if seconds < 0 {
+            "must be greater than or equal to zero".to_owned()
+        } else {
+            format!("must be less than or equal to {LONGEST_WINDOW}")
+        };
+        causes.push(Cause::invalid(format!("{path}.stabilizationWindowSeconds"), &json!(seconds), &why));
+    }
+    one_of(rules, path, "selectPolicy", &["Disabled", "Max", "Min"], causes);
+    let policies = rules.get("policies").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if policies.is_empty() {
+        causes.push(Cause::required(format!("{path}.policies"), "must specify at least one Policy"));
+    }
+    for (at, policy) in policies.iter().enumerate() {
+        self::policy(policy, &format!("{path}.policies[{at}]"), causes);
+    }
+    let tolerance = rules.get("tolerance").and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok());
+    if let Some(tolerance) = tolerance.filter(|tolerance| tolerance.is_negative()) {
+        let shown = json!(tolerance.canonical());
+        causes.push(Cause::invalid(format!("{path}.tolerance"), &shown, "must be greater than or equal to 0"));
+    }
+}
+
+fn policy(policy: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let kind = policy.get("type").cloned().unwrap_or_else(|| json!(""));
+    one_of(&json!({"type": kind}), path, "type", &["Percent", "Pods"], causes);
+    for field in ["value", "periodSeconds"] {
+        let number = policy.get(field).and_then(Value::as_i64).unwrap_or(0);
+        let place = format!("{path}.{field}");
+        if number <= 0 {
+            causes.push(Cause::invalid(place, &json!(number), "must be greater than zero"));
+        } else if field == "periodSeconds" && number > LONGEST_PERIOD {
+            let why = format!("must be less than or equal to {LONGEST_PERIOD}");
+            causes.push(Cause::invalid(place, &json!(number), &why));
         }
+    }
+}
+
+fn one_of(holder: &Value, path: &str, field: &str, known: &[&str], causes: &mut Vec<Cause>) {
+    let found = holder.get(field).filter(|it| it.as_str().is_some_and(|it| !known.contains(&it)));
+    if let Some(found) = found {
+        let allowed: Vec<_> = known.iter().map(|word| json!(word)).collect();
+        causes.push(Cause::unsupported(&format!("{path}.{field}"), found, &allowed));
     }
 }
 
@@ -67,48 +107,16 @@ fn target(object: &Value, causes: &mut Vec<Cause>) {
     causes.push(Cause::invalid("spec.scaleTargetRef.apiVersion", &json!(version), &why));
 }
 
-fn metric(metric: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let kind = meta::text(metric, "/type");
-    if kind.is_empty() {
-        causes.push(Cause::required(format!("{path}.type"), "must specify a metric source type"));
-    }
-    let Some((_, source)) = SOURCES.iter().find(|(known, _)| *known == kind) else {
-        let allowed = SOURCES.map(|(known, _)| json!(known));
-        // The real server looks twice.
-        let cause = Cause::unsupported(&format!("{path}.type"), &json!(kind), &allowed);
-        causes.extend([cause.clone(), cause]);
-        return;
-    };
-    let Some(found) = metric.get(*source).filter(|found| found.is_object()) else {
-        causes
-            .push(Cause::required(format!("{path}.{source}"), "must populate information for the given metric source"));
-        return;
-    };
-    if kind == "Resource" {
-        resource(found, &format!("{path}.resource"), causes);
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn resource(source: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if meta::text(source, "/name").is_empty() {
-        causes.push(Cause::required(format!("{path}.name"), "must specify a resource name"));
-    }
-    let target = |field: &str| source.pointer(&format!("/target/{field}")).filter(|value| !value.is_null());
-    let path = format!("{path}.target");
-    let kind = target("type").cloned().unwrap_or_else(|| json!(""));
-    if kind == "" {
-        causes.push(Cause::required(format!("{path}.type"), "must specify a metric target type"));
-    }
-    if !["Utilization", "Value", "AverageValue"].iter().any(|known| kind == *known) {
-        let why = "must be either Utilization, Value, or AverageValue";
-        causes.push(Cause::invalid(format!("{path}.type"), &kind, why));
-    }
-    let (share, value) = (target("averageUtilization"), target("averageValue"));
-    if let Some(share) = share.filter(|share| share.as_i64().is_some_and(|share| share < 1)) {
-        causes.push(Cause::invalid(format!("{path}.averageUtilization"), share, "must be greater than 0"));
-    }
-    if share.is_none() && value.is_none() {
-        let why = "must set either a target raw value or a target utilization";
-        causes.push(Cause::required(format!("{path}.averageUtilization"), why));
+    #[test]
+    fn rules_of_scaling_have_a_policy_that_moves() {
+        let mut causes = Vec::new();
+        scaling(&json!({"policies": []}), "up", &mut causes);
+        scaling(&json!({"policies": [{"type": "Pods", "value": 0, "periodSeconds": 1801}]}), "down", &mut causes);
+        let fields: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(fields, ["up.policies", "down.policies[0].value", "down.policies[0].periodSeconds"]);
     }
 }

@@ -17,11 +17,11 @@ use super::meta;
 use super::pod_rules;
 use super::review;
 use super::rules::{
-    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, long_name, pod_grace,
-    pod_spec_stays, quality_of_service, selector_stays,
+    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered, long_name,
+    pod_grace, pod_spec_stays, quality_of_service, selector_stays,
 };
 use super::server::Server;
-use super::service_rules::service;
+use super::service_rules::{service, service_addresses};
 use super::store::{Change, Id, State};
 use super::validate::NameRule;
 use super::workload_rules::{daemon_set, deployment, replica_set};
@@ -42,6 +42,8 @@ pub(crate) struct Behaviour {
     pub(crate) annotations_count: bool,
     /// Whether a status sent along with a new object is kept.
     pub(crate) status_on_create: bool,
+    /// Metadata, as steps of a set of fields, that a write of the status cannot change.
+    pub(crate) fixed_by_status: &'static [&'static str],
     /// Whether a PUT to a name that does not exist creates it.
     pub(crate) create_on_update: bool,
     /// Whether a PUT may leave out the version it replaces.
@@ -61,14 +63,16 @@ pub(crate) struct Behaviour {
     pub(crate) complete: fn(&mut Value),
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
-    /// Completes a changed object, given its old state.
-    pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// Completes a changed object, given its old state and what else is stored.
+    pub(crate) prepare_update: fn(&mut Value, &Value, &State, Timestamp),
     /// Whether `check` says everything, also which fields must be there.
     pub(crate) complete_rules: bool,
     /// When metadata is looked at again on behalf of the kind.
     pub(crate) second: Second,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
+    /// Rules for what is worked out before anybody looks at the rest.
+    pub(crate) check_before: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object that come before all others.
     pub(crate) check_first: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object, given what else is stored.
@@ -104,6 +108,7 @@ const PLAIN: Behaviour = Behaviour {
     generation: false,
     annotations_count: false,
     status_on_create: false,
+    fixed_by_status: &[],
     create_on_update: false,
     blind_update: true,
     name: NameRule::Subdomain,
@@ -114,10 +119,11 @@ const PLAIN: Behaviour = Behaviour {
     warn: |_| None,
     complete: |_| {},
     prepare: |_, _, _| {},
-    prepare_update: |_, _| {},
+    prepare_update: |_, _, _, _| {},
     complete_rules: false,
     second: Second::Never,
     check: |_, _| {},
+    check_before: |_, _| {},
     check_first: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
@@ -224,6 +230,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             annotations_count: true,
+            fixed_by_status: &["f:labels"],
             columns: columns::DEPLOYMENTS,
             warn: long_name,
             complete_rules: true,
@@ -275,7 +282,15 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("jobs.batch", Behaviour { columns: columns::JOBS, ..COUNTED }),
     (
         "leases.coordination.k8s.io",
-        Behaviour { create_on_update: true, blind_update: false, columns: columns::LEASES, check: lease, ..PLAIN },
+        Behaviour {
+            create_on_update: true,
+            blind_update: false,
+            columns: columns::LEASES,
+            prepare: |lease, _, _| lease_as_offered(lease),
+            prepare_update: |lease, _, _, _| lease_as_offered(lease),
+            check: lease,
+            ..PLAIN
+        },
     ),
     (
         "namespaces",
@@ -288,7 +303,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
             },
             // Its finalizer is the server's: a client that leaves it out must not lose the contents.
-            prepare_update: |namespace, old| {
+            prepare_update: |namespace, old, _, _| {
                 meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
             },
             contents: Some(Contents {
@@ -316,6 +331,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "pods",
         Behaviour {
             generation: true,
+            fixed_by_status: &["f:deletionTimestamp", "f:ownerReferences"],
             selectable: &[
                 "spec.nodeName",
                 "spec.restartPolicy",
@@ -333,7 +349,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             },
             complete_rules: true,
             second: Second::BeforeTheChange,
-            prepare_update: |pod, old| {
+            prepare_update: |pod, old, _, _| {
                 admit(pod);
                 if let Some(class) = old.pointer("/status/qosClass") {
                     meta::child(pod, "status").entry("qosClass").or_insert(class.clone());
@@ -413,6 +429,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             prepare_update: addresses::keep,
             complete_rules: true,
             check: service,
+            check_before: service_addresses,
             check_first: addresses::check_owner,
             check_new: addresses::check_free,
             check_update: addresses::check_stays,

@@ -5,8 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine};
 use serde_json::{Number, Value};
 
-use super::decode::{format, is_moment, layout};
+use super::decode::{format, precision};
 use super::go_json::kind_of;
+use super::moment;
 use super::quantity::Quantity;
 use super::schema::{Kind, Schema};
 
@@ -23,7 +24,7 @@ pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> 
     match node.kind {
         Kind::Any => Ok(()),
         Kind::IntOrString => int_or_string(value),
-        Kind::String if format(node) == "date-time" => moment(schema, value),
+        Kind::String if format(node) == "date-time" => time(schema, value),
         Kind::String if format(node) == "byte" => bytes(value),
         Kind::String if value.is_string() => Ok(()),
         Kind::String if value.is_i64() => Err("cannot convert int64 to string".to_owned()),
@@ -92,13 +93,9 @@ fn int_or_string(value: &Value) -> Result<(), String> {
     }
 }
 
-fn moment(schema: &Schema, value: &Value) -> Result<(), String> {
+fn time(schema: &Schema, value: &Value) -> Result<(), String> {
     match value.as_str() {
-        Some(text) if is_moment(text) => Ok(()),
-        Some(text) => {
-            let layout = layout(schema);
-            Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
-        }
+        Some(text) => moment::normal(text, precision(schema)).map(drop),
         None => Err(format!("json: cannot unmarshal {} into Go value of type string", kind_of(value))),
     }
 }

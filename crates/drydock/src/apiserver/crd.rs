@@ -148,7 +148,7 @@ pub(crate) fn prepare(definition: &mut Value, _: &State, now: Timestamp) {
 }
 
 /// Completes a changed definition.
-pub(crate) fn prepare_update(definition: &mut Value, _: &Value) {
+pub(crate) fn prepare_update(definition: &mut Value, _: &Value, _: &State, _: Timestamp) {
     complete_names(definition);
     let names = definition.pointer("/spec/names").cloned();
     let stored = stored_version(definition).map(str::to_owned);

@@ -3,21 +3,15 @@
 //! What gets through can be read by every typed client, status included. What does not is a bad request, not an invalid
 //! object: the real server cannot even look at it. Custom resources have no Go types and are only validated.
 
-use std::sync::LazyLock;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use regex::Regex;
 use serde_json::Value;
 
 use super::convert::wrong_at;
 use super::go_json::kind_of;
+use super::moment::{self, Precision};
 use super::quantity::Quantity;
 use super::schema::{Kind, Schema, join};
-
-/// RFC 3339, the one way Go's `metav1.Time` reads; the calendar is checked by jiff.
-static MOMENT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$").ok());
 
 /// Checks a value and brings it into the form in which Go would write it again. The error is Go's.
 pub(crate) fn decode(schema: &Schema, value: &mut Value) -> Result<(), String> {
@@ -30,6 +24,9 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     if schema.type_name() == Some("Quantity") && !value.is_null() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         *value = Quantity::parse(&text)?.canonical().into();
+        return Ok(());
+    }
+    if schema.is_raw() {
         return Ok(());
     }
     let wrong = |found: String| {
@@ -62,9 +59,9 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
             text.retain(|character| !matches!(character, '\r' | '\n'));
             STANDARD.decode(text.as_bytes()).map(drop).map_err(|error| wrong_at(&error, text))
         }
-        Value::String(text) if format(node) == "date-time" && !is_moment(text) => {
-            let layout = layout(schema);
-            Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+        Value::String(text) if format(node) == "date-time" => {
+            *value = moment::normal(text, precision(schema))?.map_or(Value::Null, Value::from);
+            Ok(())
         }
         Value::Object(members) => {
             let own = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);
@@ -81,14 +78,10 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     }
 }
 
-/// How Go writes down the form of a time.
-pub(crate) fn layout(schema: &Schema) -> &'static str {
+/// How fine the times of a field are.
+pub(crate) fn precision(schema: &Schema) -> Precision {
     let precise = schema.type_name().is_some_and(|name| name.ends_with("MicroTime"));
-    if precise { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" }
-}
-
-pub(crate) fn is_moment(text: &str) -> bool {
-    MOMENT.as_ref().is_none_or(|form| form.is_match(text)) && text.parse::<jiff::Timestamp>().is_ok()
+    if precise { Precision::Microseconds } else { Precision::Seconds }
 }
 
 pub(crate) fn format(node: &Schema) -> &str {

@@ -8,6 +8,7 @@ type Fill = fn(&mut Members);
 /// What each type fills in. Types not listed here have no defaults of their own.
 const DEFAULTS: &[(&str, Fill)] = &[
     ("apiextensions.v1.CustomResourceConversion", |it| put(it, "strategy", json!("None"))),
+    ("apps.v1.ControllerRevision", |it| put(it, "revision", json!(0))),
     ("apps.v1.DaemonSetSpec", |it| {
         put(it, "revisionHistoryLimit", json!(10));
         put(it, "updateStrategy", json!({"type": "RollingUpdate"}));
@@ -65,10 +66,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
         let Value::Object(up) = it.entry("scaleUp").or_insert_with(|| json!({})) else { return };
         put(up, "stabilizationWindowSeconds", json!(0));
-        put(up, "selectPolicy", json!("Max"));
+        put_pointer(up, "selectPolicy", json!("Max"));
         put(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
         let Value::Object(down) = it.entry("scaleDown").or_insert_with(|| json!({})) else { return };
-        put(down, "selectPolicy", json!("Max"));
+        put_pointer(down, "selectPolicy", json!("Max"));
         put(down, "policies", json!([policy("Percent", 100)]));
     }),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
@@ -100,7 +101,13 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "reportingComponent", json!(""));
         put(it, "reportingInstance", json!(""));
     }),
+    ("core.v1.EventSeries", |it| put(it, "lastObservedTime", Value::Null)),
+    ("core.v1.GRPCAction", |it| {
+        put(it, "port", json!(0));
+        put(it, "service", json!(""));
+    }),
     ("core.v1.HTTPGetAction", |it| {
+        put(it, "port", json!(0));
         put(it, "path", json!("/"));
         put(it, "scheme", json!("HTTP"));
     }),
@@ -147,24 +154,22 @@ const DEFAULTS: &[(&str, Fill)] = &[
     }),
     ("core.v1.ServicePort", |it| {
         put(it, "protocol", json!("TCP"));
-        if let Some(port) = it.get("port").cloned() {
-            if it.get("targetPort").is_some_and(|target| *target == 0 || *target == "") {
-                it.shift_remove("targetPort");
-            }
-            put(it, "targetPort", port);
+        let port = it.get("port").cloned().unwrap_or(json!(0));
+        if it.get("targetPort").is_some_and(|target| *target == 0 || *target == "") {
+            it.shift_remove("targetPort");
         }
+        put(it, "targetPort", port);
     }),
     ("core.v1.ServiceSpec", |it| {
         put(it, "type", json!("ClusterIP"));
         put(it, "sessionAffinity", json!("None"));
-        if is(it, "sessionAffinity", "ClientIP") {
-            put(it, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
-        }
+        affinity(it);
         if is(it, "type", "ExternalName") {
             return;
         }
-        put(it, "internalTrafficPolicy", json!("Cluster"));
-        if is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
+        put_pointer(it, "internalTrafficPolicy", json!("Cluster"));
+        let outside = it.get("externalIPs").and_then(Value::as_array).is_some_and(|addresses| !addresses.is_empty());
+        if outside || is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
             put(it, "externalTrafficPolicy", json!("Cluster"));
         }
         if is(it, "type", "LoadBalancer") {
@@ -172,6 +177,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         }
     }),
     ("core.v1.ServiceStatus", |it| put(it, "loadBalancer", json!({}))),
+    ("core.v1.TCPSocketAction", |it| put(it, "port", json!(0))),
     ("core.v1.Volume", |it| {
         if it.keys().all(|key| key == "name") {
             put(it, "emptyDir", json!({}));
@@ -226,6 +232,26 @@ fn put(members: &mut Members, key: &str, value: Value) {
     // A text that is empty is one that was not given.
     if members.get(key).is_none_or(|found| found.is_null() || found == "" && value.is_string()) {
         members.insert(key.to_owned(), value);
+    }
+}
+
+/// The same where Go tells an empty text from none.
+fn put_pointer(members: &mut Members, key: &str, value: Value) {
+    if members.get(key).is_none_or(Value::is_null) {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+/// Clients are sent to the same pod for some time, or there is nothing to say about it.
+fn affinity(service: &mut Members) {
+    if is(service, "sessionAffinity", "None") {
+        service.shift_remove("sessionAffinityConfig");
+    } else if is(service, "sessionAffinity", "ClientIP") {
+        let seconds = service.get("sessionAffinityConfig").and_then(|it| it.pointer("/clientIP/timeoutSeconds"));
+        if seconds.is_none_or(Value::is_null) {
+            let config = json!({"clientIP": {"timeoutSeconds": 10800}});
+            service.insert("sessionAffinityConfig".to_owned(), config);
+        }
     }
 }
 

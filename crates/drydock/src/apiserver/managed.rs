@@ -244,8 +244,6 @@ pub(crate) fn without_server_fields(mut fields: Fields) -> Fields {
             "f:generation",
             "f:managedFields",
             "f:resourceVersion",
-            "f:deletionTimestamp",
-            "f:deletionGracePeriodSeconds",
         ] {
             metadata.children.remove(step);
         }

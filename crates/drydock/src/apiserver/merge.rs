@@ -84,7 +84,7 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         Some(other) => return Err(ApiError::unknown_directive(other, patch)),
     }
     // Nobody knows the parts of what may be anything.
-    if schema.type_name().is_some_and(|name| name.ends_with("RawExtension"))
+    if schema.is_raw()
         && let Some(name) = patch.keys().min()
     {
         let why = format!("unable to find api field in struct RawExtension for the json field {name:?}");

@@ -1,13 +1,15 @@
 //! Patching: the four languages in which a client can say what to change.
 
 use bytes::Bytes;
-use json_patch::{AddOperation, PatchOperation};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use serde_json::Value;
 
 use super::convert::convert;
 use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::go_json;
+use super::json_patch_paths;
 use super::merge;
 use super::meta;
 use super::registry::Resource;
@@ -83,9 +85,11 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         "application/json-patch+json" => {
             let mut copied = 0;
             for operation in operations(&call.body)?.0 {
-                let operation = forgiving(&object, operation);
-                check_growth(&object, &operation, &mut copied)?;
-                json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
+                for operation in steps(&object, operation)? {
+                    let operation = forgiving(&object, located(&object, operation));
+                    check_growth(&object, &operation, &mut copied)?;
+                    json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
+                }
             }
         }
         STRATEGIC if !call.served.resource.custom => {
@@ -145,6 +149,11 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
         return Err(rejected());
     }
     for one in &mut list {
+        for field in ["path", "from"] {
+            if let Some(Value::String(path)) = one.get_mut(field) {
+                *path = json_patch_paths::escaped(path);
+            }
+        }
         // A value that is left out is nothing.
         meta::members(one).entry("value").or_insert(Value::Null);
     }
@@ -184,6 +193,32 @@ fn depth(value: &Value) -> usize {
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }
+}
+
+/// To move something is to take it away and to add it again: where it goes is worked out when it is gone.
+fn steps(object: &Value, operation: PatchOperation) -> Result<Vec<PatchOperation>> {
+    let PatchOperation::Move(moved) = operation else { return Ok(vec![operation]) };
+    let from = json_patch_paths::plain(object, &moved.from, false);
+    let value = object.pointer(from.as_str()).cloned().ok_or_else(rejected)?;
+    let (gone, back) = (RemoveOperation { path: from }, AddOperation { path: moved.path, value });
+    Ok(vec![PatchOperation::Remove(gone), PatchOperation::Add(back)])
+}
+
+/// The same operation with paths as everybody writes them.
+fn located(object: &Value, mut operation: PatchOperation) -> PatchOperation {
+    let plain = |path: &mut PointerBuf, adding| *path = json_patch_paths::plain(object, path, adding);
+    match &mut operation {
+        PatchOperation::Add(add) => plain(&mut add.path, true),
+        PatchOperation::Copy(copy) => {
+            plain(&mut copy.from, false);
+            plain(&mut copy.path, true);
+        }
+        PatchOperation::Move(_) => {}
+        PatchOperation::Remove(remove) => plain(&mut remove.path, false),
+        PatchOperation::Replace(replace) => plain(&mut replace.path, false),
+        PatchOperation::Test(test) => plain(&mut test.path, false),
+    }
+    operation
 }
 
 /// The real server's library lets `replace` add a member that is not there.

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::error::Cause;
 use super::meta;
+use super::probe_rules::handlers;
 use super::quantity::Quantity;
 use super::schema::join;
 use super::validate::{self, NameRule};
 
-const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 /// Resources that every node has.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
@@ -85,7 +86,7 @@ fn required_name(holder: &Value, path: &str, causes: &mut Vec<Cause>) {
     name(holder, path, "name", NameRule::Label, causes);
 }
 
-fn supported(holder: &Value, path: &str, field: &str, words: &[&str], causes: &mut Vec<Cause>) {
+pub(super) fn supported(holder: &Value, path: &str, field: &str, words: &[&str], causes: &mut Vec<Cause>) {
     let found = holder.get(field).filter(|found| found.is_string());
     if let Some(found) = found.filter(|found| found.as_str().is_none_or(|found| !words.contains(&found))) {
         let allowed: Vec<_> = words.iter().map(|word| json!(word)).collect();
@@ -248,42 +249,6 @@ fn resource_name(name: &str, place: &str, causes: &mut Vec<Cause>) {
     }
     for why in ["must be a standard resource type or fully qualified", "must be a standard resource for containers"] {
         causes.push(Cause::invalid(place, &json!(name), why));
-    }
-}
-
-/// How a container is asked how it is, and told what is to come.
-fn handlers(container: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for moment in ["postStart", "preStop"] {
-        if let Some(hook) = container.pointer(&format!("/lifecycle/{moment}")).filter(|hook| hook.is_object()) {
-            handler(hook, &format!("{path}.lifecycle.{moment}"), causes);
-        }
-    }
-    for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = container.get(kind).filter(|probe| probe.is_object()) else { continue };
-        let path = format!("{path}.{kind}");
-        handler(probe, &path, causes);
-        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-        {
-            non_negative(probe, &path, field, causes);
-        }
-        if kind != "readinessProbe"
-            && let Some(times) = probe.get("successThreshold").filter(|times| times.as_i64() > Some(1))
-        {
-            causes.push(Cause::invalid(format!("{path}.successThreshold"), times, "must be 1"));
-        }
-    }
-}
-
-fn handler(one: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if !["exec", "httpGet", "tcpSocket", "grpc", "sleep"]
-        .iter()
-        .any(|kind| one.get(*kind).is_some_and(Value::is_object))
-    {
-        causes.push(Cause::required(path, "must specify a handler type"));
-    }
-    for kind in ["httpGet", "tcpSocket"] {
-        let Some(port) = one.pointer(&format!("/{kind}/port")) else { continue };
-        port_or_name(port, &format!("{path}.{kind}.port"), causes);
     }
 }
 

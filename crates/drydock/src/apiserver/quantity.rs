@@ -63,6 +63,10 @@ impl Quantity {
         self.billionths < 0
     }
 
+    pub(crate) fn is_positive(self) -> bool {
+        self.billionths > 0
+    }
+
     /// Whether it counts whole things.
     pub(crate) fn is_whole(self) -> bool {
         self.billionths % UNIT == 0

@@ -69,6 +69,14 @@ pub(super) fn lease(lease: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Without what coordinates elections among holders, a feature that is off.
+pub(super) fn lease_as_offered(lease: &mut Value) {
+    let Some(Value::Object(spec)) = lease.get_mut("spec") else { return };
+    for field in ["strategy", "preferredHolder"] {
+        spec.shift_remove(field);
+    }
+}
+
 /// A pod runs what it was made for; only its images and the ways to end it can change.
 pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     for list in ["containers", "initContainers"] {
@@ -177,8 +185,10 @@ pub(super) fn admit(pod: &mut Value) {
 
 pub(super) fn quality_of_service(pod: &Value) -> &'static str {
     let list = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let amount =
-        |container: &Value, kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}")).cloned();
+    let amount = |container: &Value, kind: &str, name: &str| {
+        // Whoever asks for nothing has not asked.
+        container.pointer(&format!("/resources/{kind}/{name}")).filter(|amount| **amount != "0").cloned()
+    };
     let any = list.iter().any(|container| {
         ["requests", "limits"]
             .iter()

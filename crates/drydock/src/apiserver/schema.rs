@@ -188,6 +188,21 @@ impl Schema {
         self.reference.as_deref()
     }
 
+    /// Whether it takes any JSON as it is.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.reference.as_deref().is_some_and(|name| name.ends_with("RawExtension"))
+    }
+
+    /// What Go's maps hold where nothing was given: they cannot say that.
+    fn nothing(&self) -> Option<Value> {
+        let bytes = self.rules.get("format").is_some_and(|format| format == "byte");
+        match self.kind {
+            _ if self.reference.as_deref() == Some("Quantity") => Some(Value::from("0")),
+            Kind::String if self.rules.is_empty() || bytes => Some(Value::from("")),
+            _ => None,
+        }
+    }
+
     /// The node a reference stands for. Only the generated tables have references.
     pub(crate) fn resolve(&self) -> &Self {
         match &self.reference {
@@ -258,10 +273,9 @@ impl Schema {
         let (node, typed) = (self.resolve(), typed || self.reference.is_some());
         match value {
             Value::Object(members) => {
-                let texts = node.additional.as_ref().is_some_and(|it| it.kind == Kind::String && it.rules.is_empty());
-                if typed && texts {
+                if let Some(nothing) = node.additional.as_ref().filter(|_| typed).and_then(|values| values.nothing()) {
                     for value in members.values_mut().filter(|value| value.is_null()) {
-                        *value = Value::from("");
+                        *value = nothing.clone();
                     }
                 }
                 members.retain(|name, value| {
@@ -279,8 +293,8 @@ impl Schema {
         }
     }
 
-    /// Removes empty maps and lists and zeros, which Go leaves out of JSON. A list that must be there stays, and so does the
-    /// one by which a client takes all fields from their owners.
+    /// Removes empty maps and lists and zeros, which Go leaves out of JSON. A list that must be there stays, and so do those
+    /// of which the real server knows whether they were given: the owners of fields, and the policies of an autoscaler.
     pub(crate) fn drop_empty(&self, value: &mut Value) {
         let node = self.resolve();
         match value {
@@ -292,7 +306,8 @@ impl Schema {
                             !inner.is_empty() || schema.additional.is_none() || !schema.properties.is_empty()
                         }
                         Value::Array(items) => {
-                            !items.is_empty() || node.required.contains(name) || name == "managedFields"
+                            let told_apart = ["managedFields", "policies"].contains(&name.as_str());
+                            !items.is_empty() || node.required.contains(name) || told_apart
                         }
                         scalar => !node.omitted.contains(name.as_str()) || !protobuf::is_zero(scalar),
                     }

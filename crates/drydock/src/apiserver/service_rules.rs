@@ -25,9 +25,7 @@ pub(super) fn service(object: &Value, causes: &mut Vec<Cause>) {
     if ports.is_empty() && kind != "ExternalName" && !headless {
         causes.push(Cause::required("spec.ports", ""));
     }
-    if kind == "ExternalName" && meta::text(spec, "/externalName").is_empty() {
-        causes.push(Cause::required("spec.externalName", ""));
-    }
+    address_of_kind(spec, kind, headless, causes);
     for (at, one) in ports.iter().enumerate() {
         port(one, &ports[..at], ports.len() > 1, &format!("spec.ports[{at}]"), causes);
     }
@@ -37,17 +35,6 @@ pub(super) fn service(object: &Value, causes: &mut Vec<Cause>) {
     if let Some(seconds) = seconds.filter(|it| it.as_i64().is_some_and(|it| it <= 0 || it > LONGEST_AFFINITY)) {
         let why = format!("must be greater than 0 and less than {LONGEST_AFFINITY}");
         causes.push(Cause::invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, &why));
-    }
-    one_of(spec, "ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"], causes);
-    for (at, family) in meta::strings(spec.get("ipFamilies")).iter().enumerate() {
-        if !["IPv4", "IPv6"].contains(family) {
-            let allowed = [json!("IPv4"), json!("IPv6")];
-            causes.push(Cause::unsupported(&format!("spec.ipFamilies[{at}]"), &json!(family), &allowed));
-        }
-    }
-    let address = meta::text(spec, "/clusterIP");
-    if !matches!(address, "" | "None") && address.parse::<IpAddr>().is_err() {
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), ADDRESS));
     }
     for (at, address) in meta::strings(spec.get("externalIPs")).iter().enumerate() {
         if address.parse::<IpAddr>().is_err() {
@@ -68,6 +55,52 @@ pub(super) fn service(object: &Value, causes: &mut Vec<Cause>) {
     if kind != "LoadBalancer" && ingress.is_some_and(|ingress| !ingress.is_empty()) {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
         causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+    }
+}
+
+/// Rules for the addresses of a Service, which are worked out before anything else is looked at.
+pub(super) fn service_addresses(object: &Value, causes: &mut Vec<Cause>) {
+    let nothing = json!({});
+    let spec = object.get("spec").unwrap_or(&nothing);
+    if meta::text(spec, "/type") == "ExternalName" {
+        for (field, told) in
+            [("clusterIP", "clusterIPs"), ("ipFamilies", "ipFamilies"), ("ipFamilyPolicy", "ipFamilyPolicy")]
+        {
+            if spec.get(field).is_some_and(|it| !it.is_null() && *it != "") {
+                causes.push(Cause::forbidden(format!("spec.{told}"), "may not be set for ExternalName services"));
+            }
+        }
+        return;
+    }
+    one_of(spec, "ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"], causes);
+    for (at, family) in meta::strings(spec.get("ipFamilies")).iter().enumerate() {
+        if !["IPv4", "IPv6"].contains(family) {
+            let allowed = [json!("IPv4"), json!("IPv6")];
+            causes.push(Cause::unsupported(&format!("spec.ipFamilies[{at}]"), &json!(family), &allowed));
+        }
+    }
+    let address = meta::text(spec, "/clusterIP");
+    if !matches!(address, "" | "None") && address.parse::<IpAddr>().is_err() {
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!(address), ADDRESS));
+    }
+}
+
+/// A name leads somewhere, and what is reached from outside has an address.
+fn address_of_kind(spec: &Value, kind: &str, headless: bool, causes: &mut Vec<Cause>) {
+    let name = meta::text(spec, "/externalName");
+    match kind {
+        "NodePort" | "LoadBalancer" if headless => {
+            let why = format!("may not be set to 'None' for {kind} services");
+            causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), &why));
+        }
+        "ExternalName" => {
+            if name.is_empty() {
+                causes.push(Cause::required("spec.externalName", ""));
+            } else if let Some(cause) = validate::name(NameRule::Subdomain, name.strip_suffix('.').unwrap_or(name)) {
+                causes.push(Cause { field: "spec.externalName".to_owned(), ..cause });
+            }
+        }
+        _ => {}
     }
 }
 

@@ -141,6 +141,10 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
         let length = value.as_str().map(|text| text.chars().count() as f64);
         let items = value.as_array().map(|items| items.len() as f64);
         let count = value.as_object().map(|members| members.len() as f64);
+        let limit = |name: &str| rules.get(name).and_then(Value::as_f64);
+        // Of a text only the first complaint is told.
+        let too_long = length.zip(limit("maxLength")).is_some_and(|(length, most)| length > most);
+        let too_short = length.zip(limit("minLength")).is_some_and(|(length, least)| length < least);
         match (rule.as_str(), value.as_f64()) {
             ("enum", _) => {
                 let allowed = argument.as_array().map_or(&[][..], Vec::as_slice);
@@ -163,22 +167,27 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             ("multipleOf", Some(number)) if bound > 0.0 && (number / bound).fract() != 0.0 => {
                 causes.push(invalid(format!("should be a multiple of {bound}")));
             }
-            ("minLength", _) if length.is_some_and(|length| length < bound) => {
+            ("minLength", _) if too_short && !too_long => {
                 causes.push(invalid(format!("should be at least {argument} chars long")));
             }
-            ("maxLength", _) if length.is_some_and(|length| length > bound) => causes.push(Cause {
+            ("maxLength", _) if too_long => causes.push(Cause {
                 reason: "FieldValueTooLong",
                 message: format!("Too long: may not be more than {argument} bytes"),
                 field: path.to_owned(),
             }),
-            ("pattern", _) => {
+            ("pattern", _) if !too_long && !too_short => {
                 let pattern = argument.as_str().unwrap_or_default();
                 if value.as_str().is_some_and(|text| !is_match(pattern, text)) {
                     causes.push(invalid(format!("should match '{pattern}'")));
                 }
             }
             ("minItems", _) if items.is_some_and(|items| items < bound) => {
-                causes.push(invalid(format!("should have at least {argument} items")));
+                let found = Value::from(items.unwrap_or_default() as u64);
+                causes.push(Cause::invalid(
+                    path,
+                    &found,
+                    &format!("{path} in body should have at least {argument} items"),
+                ));
             }
             ("maxItems", _) if items.is_some_and(|items| items > bound) => causes.push(Cause {
                 reason: "FieldValueTooMany",
@@ -308,7 +317,8 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     }
     let (limit, right, text) = match rule {
         NameRule::Subdomain => (253, name.split('.').all(is_label), SUBDOMAIN_TEXT),
-        NameRule::Label => (63, is_label(name), LABEL_TEXT),
+        NameRule::Label if name.split('.').all(is_label) => (63, !name.contains('.'), "must not contain dots"),
+        NameRule::Label => (63, false, LABEL_TEXT),
         NameRule::PathSegment => {
             let forbidden = [("/", "may not contain '/'"), ("%", "may not contain '%'")];
             let found = forbidden.iter().find(|(sign, _)| name.contains(sign)).map(|(_, why)| *why);
@@ -334,6 +344,9 @@ fn is_label(text: &str) -> bool {
 /// What is wrong with a key of labels or annotations.
 pub(crate) fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
     let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
+    if word.is_empty() {
+        causes.push(Cause::invalid(path, &Value::from(key), "name part must be non-empty"));
+    }
     let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
     if !right {
         causes.push(Cause::invalid(path, &Value::from(key), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));

@@ -144,7 +144,8 @@ impl Server {
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         (behaviour.prepare)(&mut object, state, self.clock.now());
         let mut first = Vec::new();
-        if !call.dry_run() {
+        (behaviour.check_before)(&object, &mut first);
+        if !call.dry_run() && first.is_empty() {
             (behaviour.check_first)(&object, &mut first);
         }
         if !first.is_empty() {
@@ -213,12 +214,19 @@ impl Server {
             Ownership::Written if managed.is_empty() => managed,
             ownership => self.own(call, live, &new, managed, ownership),
         };
-        (resource.behaviour.prepare_update)(&mut new, live);
+        (resource.behaviour.prepare_update)(&mut new, live, state, self.clock.now());
         if resource.behaviour.generation {
             let bump = desired_state_changed(call, live, &new)
                 || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
             let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
+        }
+        let mut first = Vec::new();
+        if call.subresource.is_empty() {
+            (resource.behaviour.check_before)(&new, &mut first);
+        }
+        if !first.is_empty() {
+            return Err(ApiError::invalid(resource, meta::name(&new), &first));
         }
         judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
         let before = Managed::of(live);

@@ -8,6 +8,7 @@ use super::schema::{Kind, Schema};
 
 /// Fields inside structs that are there even if they are empty. Those of every object (`spec`, `status`) need not be named.
 const VALUES: &[(&str, &[&str])] = &[
+    ("apps.v1.ControllerRevision", &["revision"]),
     ("apps.v1.DaemonSetSpec", &["template", "updateStrategy"]),
     ("apps.v1.DeploymentSpec", &["strategy", "template"]),
     ("apps.v1.ReplicaSetSpec", &["template"]),
@@ -37,6 +38,7 @@ const VALUES: &[(&str, &[&str])] = &[
 pub(crate) fn zero(schema: &Schema) -> Value {
     let node = schema.resolve();
     match node.kind {
+        Kind::Integer => return Value::from(0),
         Kind::Array => return Value::Array(Vec::new()),
         Kind::String if node.rules.is_empty() => return Value::from(""),
         Kind::String => return Value::Null,
