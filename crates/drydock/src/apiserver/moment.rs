@@ -176,11 +176,11 @@ mod tests {
     use super::*;
 
     fn fine(text: &str) -> String {
-        normal(text, Precision::Microseconds).unwrap_or_else(|wrong| Some(wrong)).unwrap_or_default()
+        normal(text, Precision::Microseconds).unwrap_or_else(Some).unwrap_or_default()
     }
 
     fn plain(text: &str) -> String {
-        normal(text, Precision::Seconds).unwrap_or_else(|wrong| Some(wrong)).unwrap_or_default()
+        normal(text, Precision::Seconds).unwrap_or_else(Some).unwrap_or_default()
     }
 
     #[test]

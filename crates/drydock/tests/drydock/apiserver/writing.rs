@@ -458,8 +458,10 @@ async fn scale_reads_and_writes_replicas() {
     );
     let now = api.get("podinfo").await.unwrap();
     assert_eq!((now.spec.unwrap().replicas, now.metadata.generation), (Some(3), Some(2)));
-    let last = now.metadata.managed_fields.unwrap().pop().unwrap();
-    assert_eq!((last.manager.as_deref(), last.subresource.as_deref()), (Some("test"), Some("scale")));
+    // An entry without a time comes first.
+    let first = now.metadata.managed_fields.unwrap().swap_remove(0);
+    assert_eq!((first.manager.as_deref(), first.subresource.as_deref()), (Some("test"), Some("scale")));
+    assert_eq!(first.time, None);
     scale.spec.as_mut().unwrap().replicas = Some(7);
     assert_eq!(refused(api.replace_scale("podinfo", &PostParams::default(), &scale).await).code, 409);
 }
