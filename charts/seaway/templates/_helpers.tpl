@@ -28,6 +28,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 
+{{/* Labels of ours and of the user's: a list of both. Ours win, or the release could not find its own pods. */}}
+{{- define "seaway.withLabels" -}}
+{{- toYaml (merge (fromYaml (index . 0)) (index . 1 | default dict)) -}}
+{{- end -}}
+
 {{- define "seaway.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "seaway.fullname" .) .Values.serviceAccount.name -}}

@@ -58,5 +58,5 @@ fn main() {
         }));
         runtime.shutdown_background();
     }
-    report::print(&measured);
+    report::print(&measured, if real { "a real kube-apiserver" } else { "drydock" });
 }

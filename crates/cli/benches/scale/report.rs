@@ -65,9 +65,9 @@ const ROWS: &[Row] = &[
 ];
 
 /// Prints everything, as Markdown.
-pub fn print(measured: &[Measured]) {
+pub fn print(measured: &[Measured], ground: &str) {
     println!(
-        "\nSeaway on drydock; pods are scripted, both processes share the processors. The last column was measured on"
+        "\nSeaway on {ground}; pods are scripted, both processes share the processors. The last column was measured on"
     );
     println!("a real API server. Requests are those of the operator, its Lease and the opening of watches left out.\n");
     let sizes = measured.iter().map(|one| format!("{} canaries", thousands(one.size.canaries)));

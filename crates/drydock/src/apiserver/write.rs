@@ -333,8 +333,8 @@ fn unclaimed_finalizers(call: &Call, held: &[&str], object: &Value) -> Vec<Strin
     new.filter(|name| call.served.resource.custom && !name.contains('/'))
         .map(|name| {
             format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with \
-                 other finalizer writers"
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+                 accidental conflicts with other finalizer writers"
             )
         })
         .collect()

@@ -109,7 +109,8 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
             cluster.apply(&namespace.to_string()).await;
         }
         let everything = "leaderElection.replicaCount=2,podDisruptionBudget.enabled=true,networkPolicy.enabled=true,\
-                          serviceMonitor.enabled=true,podMonitor.enabled=true";
+                          serviceMonitor.enabled=true,podMonitor.enabled=true,\
+                          podLabels.app\\.kubernetes\\.io/name=somebody-elses";
         must_be_valid(&cluster, &[everything]).await;
         // As the tutorial installs Flagger, but for the name of the chart.
         let chart = folder();

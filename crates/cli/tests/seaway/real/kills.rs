@@ -64,6 +64,8 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
         cluster.strike(blow).await;
         (blows, struck) = (blows + 1, struck + under_way);
     }
+    let judged = cluster.lookout.judged();
+    assert!(judged > CANARIES, "the invariants were hardly checked: {judged}");
     eprintln!("{what} was killed {blows} times, with {struck} rollouts under way in all, at each of {POINTS:?}");
     for name in names() {
         cluster.until_phase(&name, Phase::Succeeded).await;

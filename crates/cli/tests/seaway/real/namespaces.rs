@@ -3,9 +3,11 @@
 use std::io::Write as _;
 use std::process::Command;
 
-/// A command that runs another one in namespaces of its own.
+/// A command that runs another one in namespaces of its own. It ends with the thread that starts it, also when that is
+/// killed, and everything in the namespaces ends with it.
 pub fn unshare() -> Command {
-    let mut command = Command::new("unshare");
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare"]);
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
@@ -18,7 +20,7 @@ pub fn possible() -> Result<(), String> {
     for program in ["ip", "mount"] {
         Command::new(program).arg("-V").output().map_err(|_| format!("there is no {program}"))?;
     }
-    let tried = unshare().arg("true").output().map_err(|error| format!("there is no unshare: {error}"))?;
+    let tried = unshare().arg("true").output().map_err(|error| format!("there is no setpriv: {error}"))?;
     let said = || String::from_utf8_lossy(&tried.stderr).trim().to_owned();
     if tried.status.success() { Ok(()) } else { Err(format!("this user may not make namespaces: {}", said())) }
 }
