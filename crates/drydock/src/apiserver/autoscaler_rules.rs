@@ -18,8 +18,10 @@ pub(super) fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
     if min < 1 {
         causes.push(Cause::invalid("spec.minReplicas", &json!(min), "must be greater than or equal to 1"));
     }
-    if max < 1 {
+    if max == 0 {
         causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
+    } else if max < 0 {
+        causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to 1"));
     }
     if max < min {
         causes.push(Cause::invalid("spec.maxReplicas", &json!(max), "must be greater than or equal to `minReplicas`"));
@@ -100,8 +102,9 @@ fn target(object: &Value, causes: &mut Vec<Cause>) {
     }
     let version = meta::text(object, "/spec/scaleTargetRef/apiVersion");
     let why = match version.matches('/').count() {
-        0 if version.is_empty() => "apiVersion must specify API group".to_owned(),
-        0 | 1 => return,
+        0 => "apiVersion must specify API group".to_owned(),
+        1 if version.starts_with('/') => "apiVersion must specify API group".to_owned(),
+        1 => return,
         _ => format!("unexpected GroupVersion string: {version}"),
     };
     causes.push(Cause::invalid("spec.scaleTargetRef.apiVersion", &json!(version), &why));

@@ -180,8 +180,11 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 pod_rules::non_negative(revision, "", "revision", causes);
                 // Of an object that has a version already it is enough that the data does not change.
                 let new = meta::field(revision, "resourceVersion").is_empty();
-                if new && revision.get("data").is_none_or(Value::is_null) {
-                    causes.push(Cause::required("data", "data is mandatory"));
+                match revision.get("data").unwrap_or(&Value::Null) {
+                    Value::Null if new => causes.push(Cause::required("data", "data is mandatory")),
+                    Value::Object(_) => {}
+                    _ if new => causes.push(Cause::required("data", "data must be a valid JSON object")),
+                    _ => {}
                 }
             },
             check_update: |old, new, causes| immutable(old, new, "/data", causes),

@@ -375,10 +375,13 @@ fn targets(autoscaler: &Value) -> String {
         }
         let current = measured.get(at).and_then(|it| it.pointer(&format!("/{field}/current")));
         let wanted = metric.pointer(&format!("/{field}/target"));
+        let shared =
+            ["External", "Object"].contains(&kind) && wanted.is_some_and(|it| it.get("averageValue").is_some());
+        let shared = if shared { " (avg)" } else { "" };
         let (Some(now), Some(wanted)) = (amount(current), amount(wanted)) else {
-            return format!("<unknown>/{}", amount(wanted).unwrap_or_else(|| "<auto>".to_owned()));
+            return format!("<unknown>/{}{shared}", amount(wanted).unwrap_or_else(|| "<auto>".to_owned()));
         };
-        format!("{now}/{wanted}")
+        format!("{now}/{wanted}{shared}")
     });
     let names = list(autoscaler, "/spec/metrics").iter().map(|metric| meta::text(metric, "/resource/name"));
     let shown: Vec<_> = names

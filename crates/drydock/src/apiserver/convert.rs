@@ -14,7 +14,7 @@ use super::schema::{Kind, Schema};
 /// Checks a value and brings it into the form that Go's type gives it. The error is Go's.
 pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> {
     let node = schema.resolve();
-    if value.is_null() {
+    if value.is_null() || schema.is_raw() {
         return Ok(());
     }
     if schema.type_name() == Some("Quantity") {
@@ -101,6 +101,9 @@ fn time(schema: &Schema, value: &Value) -> Result<(), String> {
 }
 
 fn bytes(value: &Value) -> Result<(), String> {
+    if value.as_array().is_some_and(Vec::is_empty) {
+        return Ok(());
+    }
     let Some(text) = value.as_str() else { return Err(format!("cannot restore slice from {}", source_of(value))) };
     let text: String = text.chars().filter(|sign| !matches!(sign, '\r' | '\n')).collect();
     STANDARD

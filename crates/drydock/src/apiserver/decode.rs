@@ -12,6 +12,24 @@ use super::go_json::kind_of;
 use super::moment::{self, Precision};
 use super::quantity::Quantity;
 use super::schema::{Kind, Schema, join};
+use super::zero::zero;
+
+/// Fields whose texts have a type of their own in Go: the struct, the field, the type.
+const NAMED_TEXTS: &[(&str, &str, &str)] = &[
+    ("Container", "imagePullPolicy", "v1.PullPolicy"),
+    ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
+    ("ContainerPort", "protocol", "v1.Protocol"),
+    ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
+    ("HTTPGetAction", "scheme", "v1.URIScheme"),
+    ("MetricSpec", "type", "v2.MetricSourceType"),
+    ("MetricTarget", "type", "v2.MetricTargetType"),
+    ("PodSpec", "dnsPolicy", "v1.DNSPolicy"),
+    ("PodSpec", "restartPolicy", "v1.RestartPolicy"),
+    ("Secret", "type", "v1.SecretType"),
+    ("ServicePort", "protocol", "v1.Protocol"),
+    ("ServiceSpec", "sessionAffinity", "v1.ServiceAffinity"),
+    ("ServiceSpec", "type", "v1.ServiceType"),
+];
 
 /// Checks a value and brings it into the form in which Go would write it again. The error is Go's.
 pub(crate) fn decode(schema: &Schema, value: &mut Value) -> Result<(), String> {
@@ -29,8 +47,14 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     if schema.is_raw() {
         return Ok(());
     }
+    if format(node) == "byte" && value.as_array().is_some_and(Vec::is_empty) {
+        *value = Value::from("");
+    }
     let wrong = |found: String| {
-        let wanted = go_type(schema);
+        let field = path.rsplit('.').next().unwrap_or_default();
+        let named =
+            NAMED_TEXTS.iter().find(|named| (named.0, named.1) == (structure, field) && node.kind == Kind::String);
+        let wanted = named.map_or_else(|| go_type(schema), |named| named.2.to_owned());
         let place = if path.is_empty() { "Go value".to_owned() } else { format!("Go struct field {structure}.{path}") };
         Err(format!("json: cannot unmarshal {found} into {place} of type {wanted}"))
     };
@@ -73,7 +97,13 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
             }
             Ok(())
         }
-        Value::Array(items) => items.iter_mut().try_for_each(|item| walk(node.item(), item, structure, path)),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| {
+            // Go has no null in a list of structs or texts.
+            if item.is_null() && matches!(node.item().resolve().kind, Kind::Object | Kind::String) {
+                *item = zero(node.item());
+            }
+            walk(node.item(), item, structure, path)
+        }),
         _ => Ok(()),
     }
 }

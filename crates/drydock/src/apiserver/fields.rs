@@ -312,6 +312,10 @@ fn wrong_type(schema: &Schema, value: &Value) -> Option<String> {
     // Types that read themselves take any scalar.
     let lenient = scalar || schema.type_name() == Some("Quantity");
     match (node.kind, value) {
+        _ if schema.is_raw() => None,
+        (_, Value::Object(_) | Value::Array(_)) if lenient && node.kind != Kind::IntOrString => {
+            Some(format!("expected any scalar, got &{{{}}}", shown(value)))
+        }
         _ if lenient => None,
         (_, Value::Null)
         | (Kind::Any, _)

@@ -83,9 +83,13 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         None | Some("merge") => {}
         Some(other) => return Err(ApiError::unknown_directive(other, patch)),
     }
-    // Nobody knows the parts of what may be anything.
+    // Nobody knows how the parts of what may be anything are merged.
+    let merged = |(name, value): (&String, &Value)| match (live.get(name), value) {
+        (Some(Value::Object(_)), Value::Object(_)) | (Some(Value::Array(_)), Value::Array(_)) => Some(name.clone()),
+        _ => None,
+    };
     if schema.is_raw()
-        && let Some(name) = patch.keys().min()
+        && let Some(name) = patch.iter().filter_map(merged).min()
     {
         let why = format!("unable to find api field in struct RawExtension for the json field {name:?}");
         return Err(ApiError::unforeseen(&why));

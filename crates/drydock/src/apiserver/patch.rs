@@ -195,8 +195,21 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// To move something is to take it away and to add it again: where it goes is worked out when it is gone.
+/// Whether an object that is there lacks a member: it is nothing, which can be tested.
+fn is_absent(object: &Value, path: &PointerBuf) -> bool {
+    let (holder, _) = path.as_str().rsplit_once('/').unwrap_or_default();
+    object.pointer(path.as_str()).is_none() && object.pointer(holder).is_some_and(Value::is_object)
+}
+
+/// What an operation comes down to. To move something is to take it away and to add it again: where it goes is worked out
+/// when it is gone.
 fn steps(object: &Value, operation: PatchOperation) -> Result<Vec<PatchOperation>> {
+    if let PatchOperation::Test(test) = &operation
+        && test.value.is_null()
+        && is_absent(object, &json_patch_paths::plain(object, &test.path, false))
+    {
+        return Ok(Vec::new());
+    }
     let PatchOperation::Move(moved) = operation else { return Ok(vec![operation]) };
     let from = json_patch_paths::plain(object, &moved.from, false);
     let value = object.pointer(from.as_str()).cloned().ok_or_else(rejected)?;

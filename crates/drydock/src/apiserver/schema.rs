@@ -300,7 +300,8 @@ impl Schema {
         match value {
             Value::Object(members) => {
                 members.retain(|name, value| {
-                    let Some(schema) = node.properties.get(name).map(Self::resolve) else { return true };
+                    let known = node.properties.get(name).filter(|schema| !schema.is_raw());
+                    let Some(schema) = known.map(Self::resolve) else { return true };
                     match value {
                         Value::Object(inner) => {
                             !inner.is_empty() || schema.additional.is_none() || !schema.properties.is_empty()

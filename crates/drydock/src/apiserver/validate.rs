@@ -322,8 +322,10 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
         NameRule::PathSegment => {
             let forbidden = [("/", "may not contain '/'"), ("%", "may not contain '%'")];
             let found = forbidden.iter().find(|(sign, _)| name.contains(sign)).map(|(_, why)| *why);
-            let dots = matches!(name, "." | "..");
-            (usize::MAX, found.is_none() && !dots, found.unwrap_or("may not be '.' or '..'"))
+            let dots = [(".", "may not be '.'"), ("..", "may not be '..'")];
+            let dots = dots.iter().find(|(dots, _)| *dots == name).map(|(_, why)| *why);
+            let why = dots.or(found);
+            (usize::MAX, why.is_none(), why.unwrap_or_default())
         }
     };
     let value = Value::from(name);

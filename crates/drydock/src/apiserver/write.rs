@@ -417,6 +417,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         // Whoever applies nothing means it, and is told when that cannot be.
         if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
             schema.drop_nulls(metadata);
+            // Here alone a time that is empty is none.
+            if let Value::Object(members) = metadata {
+                members.retain(|field, value| field != "creationTimestamp" || value != "");
+            }
         }
     } else {
         schema.drop_nulls(object);
@@ -553,7 +557,6 @@ fn restore(call: &Call, live: &Value, new: &mut Value) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "generation",
-        "generateName",
     ] {
         meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
     }

@@ -1,5 +1,8 @@
 //! The kinds that are asked for, each with objects that are right, changes that are right and changes that are not.
 
+mod edges;
+mod zeros;
+
 use serde_json::{Value, json};
 
 #[expect(clippy::struct_field_names, reason = "Kubernetes' own word")]
@@ -47,9 +50,25 @@ impl Kind {
         object
     }
 
+    /// Fields that may be given nothing, each with the nothing that belongs there.
+    pub fn zeros(&self) -> Vec<(&'static str, &'static str)> {
+        let own = of(zeros::ZEROS, self.plural);
+        own.iter().chain(zeros::IN_METADATA).copied().collect()
+    }
+
+    /// Merge patches at the edge of what a server accepts.
+    pub fn edges(&self) -> &'static [&'static str] {
+        of(edges::EDGES, self.plural)
+    }
+
     fn sample(&self) -> Value {
         serde_json::from_str(self.sample).unwrap_or_else(|error| panic!("{}: {error}", self.kind))
     }
+}
+
+/// What a table says about a kind.
+fn of<T>(table: &'static [(&str, &'static [T])], plural: &str) -> &'static [T] {
+    table.iter().find(|(kind, _)| *kind == plural).map_or(&[], |(_, entries)| entries)
 }
 
 pub static KINDS: &[Kind] = &[

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{Author, Body, Thing};
 
-const JSON_PATCH: &str = "application/json-patch+json";
-const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const MERGE: &str = "application/merge-patch+json";
+pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
-fn patch(author: &mut Author, thing: &Thing, suffix: &str, language: &str, body: &Value) -> usize {
+pub(super) fn patch(author: &mut Author, thing: &Thing, suffix: &str, language: &str, body: &Value) -> usize {
     let path = format!("{}/{}{suffix}", thing.kind.path(), thing.name);
     let step = author.write("PATCH", path, language, Body::Text(body.to_string()));
     if !suffix.contains("dryRun") && !author.once_in(4) && !suffix.starts_with("/scale") {

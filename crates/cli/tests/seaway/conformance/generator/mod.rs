@@ -2,9 +2,11 @@
 
 mod bad;
 mod change;
+mod items;
 mod read;
 mod remove;
 mod write;
+mod zeros;
 
 use seaway_drydock::Seed;
 use serde_json::Value;
@@ -28,6 +30,8 @@ struct Author {
     things: Vec<Thing>,
     /// Most requests of a script are about the same few kinds.
     kinds: Vec<&'static Kind>,
+    /// Whether it writes what only the server can judge.
+    edges: bool,
 }
 
 /// Adds one or more requests.
@@ -55,10 +59,18 @@ const MOVES: &[(u64, Move)] = &[
     (6, bad::request),
 ];
 
+/// What may come too when somebody asks for the edges, where the servers are known to differ once in some hundred scripts.
+const AT_THE_EDGES: &[(u64, Move)] = &[(4, items::json_patch), (8, zeros::zero)];
+
+/// In the environment: whether to go to the edges of kinds.
+const EDGES: &str = "SEAWAY_CONFORMANCE_EDGES";
+
 /// The script of a seed.
 pub fn script(number: u64) -> Vec<Step> {
     let seed = Seed::new(number).fork("conformance");
-    let mut author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new() };
+    let edges = std::env::var(EDGES).is_ok_and(|asked| !asked.is_empty());
+    let moves = || MOVES.iter().chain(AT_THE_EDGES.iter().filter(|_| edges));
+    let mut author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new(), edges };
     for _ in 0..=author.below(3) {
         let total = KINDS.iter().map(|kind| kind.weight).sum();
         let mut draw = author.below(total);
@@ -73,8 +85,8 @@ pub fn script(number: u64) -> Vec<Step> {
     let length = 5 + author.below(9) as usize;
     write::create(&mut author);
     while author.steps.len() < length {
-        let mut draw = author.below(MOVES.iter().map(|(weight, _)| weight).sum());
-        let next = MOVES.iter().find(|(weight, _)| {
+        let mut draw = author.below(moves().map(|(weight, _)| weight).sum());
+        let next = moves().find(|(weight, _)| {
             draw < *weight || {
                 draw -= weight;
                 false
@@ -135,10 +147,13 @@ impl Author {
         self.things.retain(|other| other.kind.plural != thing.kind.plural || other.name != thing.name);
     }
 
-    /// A right change of a kind, sometimes a wrong one.
+    /// A right change of a kind, sometimes a wrong one, and at the edges one of which only the server knows.
     fn change(&self, kind: &Kind, wrong_in: u64) -> Value {
-        let text = if self.once_in(wrong_in) { self.word(kind.faults) } else { self.word(kind.changes) };
-        serde_json::from_str(text).unwrap()
+        let mut texts = if self.once_in(wrong_in) { kind.faults } else { kind.changes };
+        if self.edges && !kind.edges().is_empty() && self.once_in(4) {
+            texts = kind.edges();
+        }
+        serde_json::from_str(self.word(texts)).unwrap()
     }
 
     /// Sends a request and returns its number.
