@@ -332,9 +332,10 @@ fn unclaimed_finalizers(call: &Call, held: &[&str], object: &Value) -> Vec<Strin
     let new = meta::finalizers(object).into_iter().filter(|name| !held.contains(name) && !known.contains(name));
     new.filter(|name| call.served.resource.custom && !name.contains('/'))
         .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
             format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
-                 accidental conflicts with other finalizer writers"
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers"
             )
         })
         .collect()
