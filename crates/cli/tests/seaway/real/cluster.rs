@@ -177,7 +177,7 @@ impl RealCluster {
     /// renew in time, because the API server was away.
     fn keep_operator(&self) {
         let mut operator = self.operator.lock().unwrap();
-        let Some(ended) = operator.take_if(Program::has_ended) else { return };
+        let Some(ended) = operator.take_if(|operator| operator.ended().is_some()) else { return };
         drop(operator);
         let said = ended.said();
         assert!(said.ends_with("error: leadership lost"), "the operator ended:\n{said}");

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A running program; killed when dropped.
 pub struct Program {
@@ -32,12 +32,14 @@ impl Program {
 
     /// Panics if it ended by itself.
     pub fn must_run(&mut self) {
-        assert!(!self.has_ended(), "{} ended:\n{}", self.name, self.said());
+        if let Some(status) = self.ended() {
+            panic!("{} ended, {status}:\n{}", self.name, self.said());
+        }
     }
 
-    /// Whether it ended by itself.
-    pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
+    /// How it ended, if it did so by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
     }
 
     /// The last it said.
