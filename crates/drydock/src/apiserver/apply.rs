@@ -175,9 +175,8 @@ impl Call {
                 (fields.clone().restricted("status", true), fields.restricted("metadata", true));
             // What such a write cannot change it cannot own either.
             if let Some(metadata) = metadata.children.get_mut("f:metadata") {
-                metadata
-                    .children
-                    .retain(|step, _| !self.served.resource.behaviour.fixed_by_status.contains(&step.as_str()));
+                let fixed = self.served.resource.behaviour.fixed_by_status;
+                metadata.children.retain(|step, _| !fixed.contains(&step.trim_start_matches("f:")));
             }
             metadata.children.retain(|_, fields| !fields.is_empty());
             return status.union(&metadata);

@@ -42,7 +42,7 @@ pub(crate) struct Behaviour {
     pub(crate) annotations_count: bool,
     /// Whether a status sent along with a new object is kept.
     pub(crate) status_on_create: bool,
-    /// Metadata, as steps of a set of fields, that a write of the status cannot change.
+    /// Metadata that a write of the status cannot change.
     pub(crate) fixed_by_status: &'static [&'static str],
     /// Whether a PUT to a name that does not exist creates it.
     pub(crate) create_on_update: bool,
@@ -233,7 +233,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             generation: true,
             annotations_count: true,
-            fixed_by_status: &["f:labels"],
+            fixed_by_status: &["labels"],
             columns: columns::DEPLOYMENTS,
             warn: long_name,
             complete_rules: true,
@@ -334,7 +334,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "pods",
         Behaviour {
             generation: true,
-            fixed_by_status: &["f:deletionTimestamp", "f:ownerReferences"],
+            fixed_by_status: &["deletionTimestamp", "ownerReferences"],
             selectable: &[
                 "spec.nodeName",
                 "spec.restartPolicy",

@@ -540,13 +540,13 @@ fn restore(call: &Call, live: &Value, new: &mut Value) {
         return;
     }
     if call.subresource == "status" {
-        // Built-in kinds let the metadata of a status pass, but for the labels of Deployments.
+        // Built-in kinds let most of the metadata of a status pass.
         let (status, metadata) = (new.get("status").cloned(), new.get("metadata").cloned());
         *new = live.clone();
         meta::set(meta::members(new), "status", status);
         meta::set(meta::members(new), "metadata", metadata);
-        if &*call.served.resource.id == "deployments.apps" {
-            meta::set(meta::metadata(new), "labels", live.pointer("/metadata/labels").cloned());
+        for field in call.served.resource.behaviour.fixed_by_status {
+            meta::set(meta::metadata(new), field, live.pointer(&format!("/metadata/{field}")).cloned());
         }
     }
     let metadata = meta::metadata(new);
