@@ -113,10 +113,10 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The route as a router reads it. The operator adds since when it has been settled.
+/// The route as a router reads it. The operator adds since when it has been settled, or has not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteReading {
-    /// The route; `settled_since` is `None`. `None` when there is no route, or it is not ours and never was.
+    /// The route, without times. `None` when there is no route, or it is not ours and never was.
     pub route: Option<Route>,
     /// The data plane has taken up this generation.
     pub settled: bool,

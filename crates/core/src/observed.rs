@@ -106,7 +106,7 @@ pub enum Readiness {
 }
 
 /// The route as it stands in the cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
     /// The weights it names; `None` when our rule is missing or cannot be read.
     pub split: Option<Split>,
@@ -116,6 +116,8 @@ pub struct Route {
     pub settled_since: Option<Timestamp>,
     /// Why it is not settled, in Flagger's words.
     pub unsettled: Option<String>,
+    /// And since when, as far as this process knows.
+    pub unsettled_since: Option<Timestamp>,
     /// It sends everything to the apex Service: what a deletion with revert brings about, and what the next Canary of that
     /// name finds.
     pub to_apex: bool,

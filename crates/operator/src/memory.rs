@@ -59,8 +59,8 @@ pub(crate) struct Memory {
     pub(crate) busy: u32,
     /// What a failing round complained about last.
     pub(crate) complaint: Option<String>,
-    /// The route's generation as seen last, and since when the data plane has taken it up, if it has.
-    route: Option<(i64, Option<Since>)>,
+    /// The generation of the route as seen last, whether the data plane has taken it up, and since when that is so.
+    route: Option<((i64, bool), Since)>,
     /// When the target was last scaled to zero at rest.
     pub(crate) slept: Option<Duration>,
     standing: Option<Standing>,
@@ -185,19 +185,18 @@ impl Memory {
         left
     }
 
-    /// Since when the route is settled, given what a router reads now. One that is settled when this process first looks
-    /// is settled since it was written: otherwise a process that never lives as long as the drain would never end one. How
-    /// long the data plane took is not known then; it has taken the route up, and the drain is for what was under way.
-    pub(crate) fn settled_since(&mut self, reading: &RouteReading, now: Moment) -> Option<Timestamp> {
-        let generation = reading.generation;
+    /// Since when the route is settled, or is not, given what a router reads now. One that is settled when this process first
+    /// looks is settled since it was written: otherwise a process that never lives as long as the drain would never end one.
+    /// How long the data plane took is not known then; it has taken the route up, and the drain is for what was under way.
+    pub(crate) fn route_since(&mut self, reading: &RouteReading, now: Moment) -> Timestamp {
+        let state = (reading.generation, reading.settled);
         let since = match self.route {
-            _ if !reading.settled => None,
-            None => Some(reading.changed.map_or(Since::now(now), |changed| Since::dated(changed, now))),
-            Some((known, Some(since))) if known == generation => Some(since),
-            Some(_) => Some(Since::now(now)),
+            Some((known, since)) if known == state => since,
+            None if reading.settled => reading.changed.map_or(Since::now(now), |changed| Since::dated(changed, now)),
+            _ => Since::now(now),
         };
-        self.route = Some((generation, since));
-        since.map(|since| since.date(now))
+        self.route = Some((state, since));
+        since.date(now)
     }
 
     /// Since when `status` stands where it does. The date in it is read when it is first seen, which for our own writes is
@@ -348,30 +347,28 @@ mod tests {
     #[test]
     fn a_route_is_settled_since_its_generation_was_first_seen_settled() {
         let mut memory = Memory::default();
-        assert_eq!(memory.settled_since(&route(false, 1), moment(1)), None);
-        assert_eq!(memory.settled_since(&route(true, 1), moment(2)), Some(at(2)));
-        assert_eq!(memory.settled_since(&route(true, 1), moment(3)), Some(at(2)));
-        assert_eq!(memory.settled_since(&route(true, 2), moment(4)), Some(at(4)), "a new generation settles anew");
-        assert_eq!(memory.settled_since(&route(false, 2), moment(5)), None);
-        assert_eq!(memory.settled_since(&route(true, 2), moment(6)), Some(at(6)));
+        assert_eq!(memory.route_since(&route(false, 1), moment(1)), at(1));
+        assert_eq!(memory.route_since(&route(true, 1), moment(2)), at(2));
+        assert_eq!(memory.route_since(&route(true, 1), moment(3)), at(2));
+        assert_eq!(memory.route_since(&route(true, 2), moment(4)), at(4), "a new generation settles anew");
+        assert_eq!(memory.route_since(&route(false, 2), moment(5)), at(5));
+        assert_eq!(memory.route_since(&route(false, 2), moment(6)), at(5));
+        assert_eq!(memory.route_since(&route(false, 3), moment(7)), at(7), "a new generation is waited for anew");
+        assert_eq!(memory.route_since(&route(true, 3), moment(8)), at(8));
     }
 
     #[test]
     fn a_route_that_was_settled_before_this_process_began_is_as_old_as_its_last_change() {
         let mut memory = Memory::default();
         let old = RouteReading { changed: Some(at(93)), ..route(true, 4) };
-        assert_eq!(memory.settled_since(&old, moment(100)), Some(at(93)));
-        assert_eq!(memory.settled_since(&old, moment(105)), Some(at(93)));
+        assert_eq!(memory.route_since(&old, moment(100)), at(93));
+        assert_eq!(memory.route_since(&old, moment(105)), at(93));
         let new = RouteReading { changed: Some(at(106)), ..route(true, 5) };
-        assert_eq!(memory.settled_since(&new, moment(107)), Some(at(107)), "seen to settle");
+        assert_eq!(memory.route_since(&new, moment(107)), at(107), "seen to settle");
         let early = RouteReading { changed: Some(at(3700)), ..route(true, 4) };
-        assert_eq!(
-            Memory::default().settled_since(&early, moment(100)),
-            Some(at(100)),
-            "the server's clock is not ours"
-        );
+        assert_eq!(Memory::default().route_since(&early, moment(100)), at(100), "the server's clock is not ours");
         let silent = route(true, 4);
-        assert_eq!(Memory::default().settled_since(&silent, moment(100)), Some(at(100)), "nobody tells");
+        assert_eq!(Memory::default().route_since(&silent, moment(100)), at(100), "nobody tells");
     }
 
     #[test]
@@ -381,7 +378,7 @@ mod tests {
         let ages = |memory: &mut Memory, now: Moment| {
             let since = [
                 memory.standing_since(&status, now),
-                memory.settled_since(&route(true, 1), now),
+                Some(memory.route_since(&route(true, 1), now)),
                 memory.short_since("podinfo", Some("then"), now),
             ];
             since.map(|since| now.date.duration_since(since.unwrap()).as_secs())

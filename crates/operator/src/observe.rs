@@ -71,9 +71,10 @@ impl Scene<'_> {
             None => observed.problems.push(deployment::not_found(&plan.namespace, &plan.target).text),
         }
         let reading = self.router.read(&Subject::of(self.canary), self.world);
-        let since = memory.settled_since(&reading, now);
+        let since = memory.route_since(&reading, now);
         observed.route = reading.route.map(|mut route| {
-            route.settled_since = since;
+            let state = if reading.settled { &mut route.settled_since } else { &mut route.unsettled_since };
+            *state = Some(since);
             route
         });
         let route =

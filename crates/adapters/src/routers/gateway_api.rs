@@ -61,7 +61,7 @@ impl Router for GatewayApi {
         let unsettled = unsettled(canary, &seen, generation);
         let (settled, changed) = (unsettled.is_none(), object::changed(&seen));
         if !is_controlled_by(&seen, canary) {
-            let left = Route { split: None, shape_ok: false, settled_since: None, unsettled, to_apex: true };
+            let left = Route { unsettled, to_apex: true, ..Route::default() };
             let route = release::names_apex(canary, &seen).then_some(left);
             let problem = (!release::is_free(canary, &seen)).then(|| foreign(canary));
             return RouteReading { route, settled, generation, changed, problem };
@@ -75,7 +75,7 @@ impl Router for GatewayApi {
         let split = split(subject, &seen);
         RouteReading {
             settled,
-            route: Some(Route { split, shape_ok, settled_since: None, unsettled, to_apex }),
+            route: Some(Route { split, shape_ok, unsettled, to_apex, ..Route::default() }),
             generation,
             changed,
             problem: None,

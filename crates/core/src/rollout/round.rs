@@ -278,11 +278,14 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Waits until the data plane has taken up the route.
+    /// Waits until the data plane has taken up the route. That it has not is told after an interval: it needs a moment.
     pub fn wait_for_route(&self, draft: &mut Draft) {
         draft.wake_at(self.next_tick());
-        if let Some(text) = self.seen.route.as_ref().and_then(|route| route.unsettled.clone()) {
-            self.waiting(draft, "route", text);
+        let Some(route) = &self.seen.route else { return };
+        let Some(reason) = &route.unsettled else { return };
+        match route.unsettled_since.map(|since| later(since, self.plan.interval)) {
+            Some(patience) if patience > self.now => draft.wake_at(patience),
+            _ => self.waiting(draft, "route", reason.clone()),
         }
     }
 

@@ -117,6 +117,7 @@ prop_compose! {
         weight in proptest::option::of(0_u8..=100),
         shape_ok in any::<bool>(),
         settled in proptest::option::of(-60_i64..=0),
+        waited in proptest::option::of(-60_i64..=0),
         to_apex in any::<bool>(),
     ) -> Route {
         Route {
@@ -124,6 +125,7 @@ prop_compose! {
             shape_ok,
             settled_since: settled.map(at),
             unsettled: settled.is_none().then(|| "not accepted".into()),
+            unsettled_since: waited.filter(|_| settled.is_none()).map(at),
             to_apex,
         }
     }

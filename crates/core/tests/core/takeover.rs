@@ -41,6 +41,7 @@ pub fn settled(weight: u8, target: u32) -> Observed {
             shape_ok: true,
             settled_since: Some(now() - jiff::SignedDuration::from_secs(60)),
             unsettled: None,
+            unsettled_since: None,
             to_apex: false,
         }),
         ..Observed::default()
@@ -171,4 +172,21 @@ fn a_status_without_anything_is_a_beginning() {
     assert_eq!(after.phase, Phase::Initializing);
     assert_eq!(after.conditions.len(), 2);
     assert_eq!(after.tracked_configs, None::<BTreeMap<String, String>>);
+}
+
+#[test]
+fn a_route_that_was_just_written_is_no_news() {
+    let canary = Canary::test();
+    let initializing = status(&canary, Phase::Initializing);
+    let told = |seconds: i64| {
+        let mut seen = settled(0, 2);
+        seen.route.as_mut().unwrap().settled_since = None;
+        seen.route.as_mut().unwrap().unsettled = Some("the gateway is not ready".into());
+        seen.route.as_mut().unwrap().unsettled_since = Some(now() - jiff::SignedDuration::from_secs(seconds));
+        let decision = decide(now(), &plan(&canary), &initializing, &seen);
+        assert_eq!(decision.status, None, "initialisation waits for the gateway");
+        decision.notices.iter().filter(|notice| notice.text.contains("gateway")).count()
+    };
+    let interval = i64::try_from(plan(&canary).interval.as_secs()).unwrap();
+    assert_eq!((told(1), told(interval - 1), told(interval)), (0, 0, 1));
 }

@@ -334,6 +334,7 @@ impl World {
                 shape_ok: true,
                 settled_since: self.memory.settled_since.filter(|_| self.settled()),
                 unsettled: None,
+                unsettled_since: None,
                 to_apex: self.to_apex,
             }),
             answers: self.memory.answers.clone(),

@@ -81,7 +81,12 @@ impl Transcript {
     }
 
     pub fn entries(&self) -> Vec<Entry> {
-        self.told.lock().unwrap().lines.iter().map(|(_, entry)| entry.clone()).collect()
+        self.timed().into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// The same, with the time of each.
+    pub fn timed(&self) -> Vec<(Timestamp, Entry)> {
+        self.told.lock().unwrap().lines.clone()
     }
 
     pub fn clear(&self) {

@@ -62,6 +62,19 @@ impl Users {
         self.seen.lock().unwrap().clone()
     }
 
+    /// Waits for the first good answer; what was seen before it does not count.
+    pub async fn forget_until_served(&self) {
+        loop {
+            let mut seen = self.seen.lock().unwrap();
+            if seen.keys().any(|(_, code)| (200..400).contains(code)) {
+                return;
+            }
+            seen.clear();
+            drop(seen);
+            tokio::time::sleep(PAUSE / 8).await;
+        }
+    }
+
     /// Failed requests that no pod of `faulty` answered: failed because of the rollout.
     pub fn failures_of_ours(&self, faulty: &str) -> u64 {
         let ours = |(version, code): &(String, u16)| !(200..400).contains(code) && version != faulty;

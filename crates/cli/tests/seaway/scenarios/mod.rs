@@ -3,6 +3,7 @@
 mod bad_input;
 mod clocks;
 mod deletion;
+mod golden;
 mod hooks;
 mod inside_pods;
 mod leaks;
