@@ -76,7 +76,8 @@ pub trait Ground {
 
     async fn patch_canary(&self, name: &str, patch: Value) {
         let api: Api<Canary> = self.api("test");
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        let patch = Patch::Merge(patch);
+        self.answer(async || api.patch(name, &PatchParams::default(), &patch).await).await.unwrap();
     }
 
     /// As `kubectl set image deployment/NAME podinfod=IMAGE`.

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
@@ -199,12 +201,10 @@ impl RealCluster {
         blow(self);
         self.api.until_ready().await;
         let mut found = Vec::new();
-        for canary in self.listed::<Canary>().await {
-            found.push(("canaries", canary));
-        }
-        for route in self.listed::<HttpRoute>().await {
-            found.push(("httproutes", route));
-        }
+        found.extend(self.listed::<Canary>().await.into_iter().map(|canary| ("canaries", canary)));
+        found.extend(self.listed::<HttpRoute>().await.into_iter().map(|route| ("httproutes", route)));
+        found.extend(self.listed::<Deployment>().await.into_iter().map(|deployment| ("deployments", deployment)));
+        found.extend(self.listed::<Service>().await.into_iter().map(|service| ("services", service)));
         self.audit.go_on(found);
     }
 

@@ -1,13 +1,15 @@
 //! What happens when a part of the cluster is killed at twenty points of a rollout.
 //!
 //! A few more than twenty canaries roll out, one after the other, and with each beginning the part is killed once more: every
-//! blow meets each of them somewhere else.
+//! blow meets each of them somewhere else. Some of them are called back on the way.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use seaway_api::canary::Phase;
+use seaway_core::status::ROLLING_BACK;
 use seaway_drydock::pods::PodOptions;
+use serde_json::{Value, json};
 
 use super::cluster::{PARTS, RealCluster};
 use super::gateways::{Gateway, Traefik};
@@ -24,13 +26,14 @@ const REST: Duration = Duration::from_secs(5);
 /// A canary whose rollout takes about fifty seconds.
 const MANIFEST: &str = include_str!("kills.yaml");
 
-/// Where a rollout can be when something is killed.
-const POINTS: [(Phase, i64); 5] = [
-    (Phase::Progressing, 0),
-    (Phase::Progressing, 25),
-    (Phase::Progressing, 50),
-    (Phase::Promoting, 50),
-    (Phase::Finalising, 0),
+/// Where a rollout can be when something is killed: phase, weight, and whether it is being rolled back.
+const POINTS: [(Phase, i64, bool); 6] = [
+    (Phase::Progressing, 0, false),
+    (Phase::Progressing, 25, false),
+    (Phase::Progressing, 25, true),
+    (Phase::Progressing, 50, false),
+    (Phase::Promoting, 50, false),
+    (Phase::Finalising, 0, false),
 ];
 
 /// What happens to a cluster.
@@ -40,13 +43,22 @@ fn names() -> impl Iterator<Item = String> {
     (0..CANARIES).map(|number| format!("app{number:02}"))
 }
 
-/// Rolls a version out everywhere, with a blow at each beginning; all of them must end well.
+/// Lets a hook call a rollout back, or lets it go on.
+async fn call_back(cluster: &RealCluster, name: &str, back: bool) {
+    let hook = json!([{"name": "back", "type": "rollback", "url": format!("http://{name}-primary.test:9898/echo")}]);
+    let hooks = if back { hook } else { Value::Null };
+    cluster.patch_canary(name, json!({"spec": {"analysis": {"webhooks": hooks}}})).await;
+}
+
+/// Rolls a version out everywhere, with a blow at each beginning; all of them must end as they should.
 async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, blow: Blow) {
-    let (mut beginnings, mut met) = (names(), BTreeSet::new());
+    let (mut beginnings, mut met, mut called_back) = (names(), BTreeSet::new(), BTreeSet::new());
     let (mut blows, mut struck) = (0, 0);
+    let before = cluster.image("app00-primary").await;
     loop {
         match beginnings.next() {
             Some(name) => {
+                call_back(cluster, &name, false).await;
                 cluster.set_image(&name, tag).await;
                 cluster.sail(APART).await;
             }
@@ -54,9 +66,14 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
             None => cluster.sail(REST).await,
         }
         let mut under_way = 0;
-        for name in names() {
+        for (number, name) in names().enumerate() {
             let status = cluster.status(&name).await;
-            let point = POINTS.iter().position(|point| *point == (status.phase, status.canary_weight));
+            let here = (status.phase, status.canary_weight, status.is_true(ROLLING_BACK));
+            // Every fourth is called back at its first weight.
+            if here == (Phase::Progressing, 25, false) && number % 4 == 0 && called_back.insert(name.clone()) {
+                call_back(cluster, &name, true).await;
+            }
+            let point = POINTS.iter().position(|point| *point == here);
             under_way += u32::from(point.is_some());
             met.extend(point);
         }
@@ -68,8 +85,10 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
     assert!(judged > CANARIES, "the invariants were hardly checked: {judged}");
     eprintln!("{what} was killed {blows} times, with {struck} rollouts under way in all, at each of {POINTS:?}");
     for name in names() {
-        cluster.until_phase(&name, Phase::Succeeded).await;
-        assert_eq!(cluster.image(&format!("{name}-primary")).await, tag);
+        let (phase, proven) =
+            if called_back.contains(&name) { (Phase::Failed, before.as_str()) } else { (Phase::Succeeded, tag) };
+        cluster.until_phase(&name, phase).await;
+        assert_eq!(cluster.image(&format!("{name}-primary")).await, proven, "{name}");
         assert_eq!(cluster.weights(&name).await, (100, 0));
         // Scaled down last, when nobody is sent there any more.
         let what = format!("{name} is scaled down");
@@ -105,7 +124,8 @@ fn killed_at_twenty_points_the_control_plane_harms_no_rollout() {
     });
 }
 
-/// Without an election: with it the next one would wait until the Lease of the last has run out, and meet less.
+/// Twenty points without an election: with it the next one waits until the Lease of the last has run out, and meets less. Then
+/// three more as the chart has it.
 #[test]
 fn killed_at_twenty_points_the_operator_harms_no_rollout() {
     in_haven("real::kills::killed_at_twenty_points_the_operator_harms_no_rollout", &parts(), async || {
@@ -115,5 +135,19 @@ fn killed_at_twenty_points_the_operator_harms_no_rollout() {
             cluster.restart_operator();
         };
         roll_out_under_blows(&mut cluster, "the operator", "6.0.1", blow).await;
+
+        cluster.kill_operator();
+        cluster.start_operator(&[]).await;
+        cluster.set_image("app01", "6.0.2").await;
+        for weight in [0, 25, 50] {
+            let point = async |cluster: &RealCluster| {
+                let status = cluster.status("app01").await;
+                (status.phase, status.canary_weight) == (Phase::Progressing, weight)
+            };
+            cluster.until("the next point is reached", point).await;
+            cluster.strike(blow).await;
+        }
+        cluster.until_phase("app01", Phase::Succeeded).await;
+        assert_eq!(cluster.image("app01-primary").await, "6.0.2");
     });
 }
