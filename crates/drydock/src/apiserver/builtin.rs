@@ -59,6 +59,8 @@ pub(crate) struct Behaviour {
     pub(crate) notice: &'static str,
     /// What whoever creates this object should know.
     pub(crate) warn: fn(&Value) -> Option<String>,
+    /// What whoever creates this object, or makes it of another, should know.
+    pub(crate) warn_changed: fn(Option<&Value>, &Value) -> Vec<String>,
     /// Completes an object as it is read, in the name of whoever wrote it.
     pub(crate) complete: fn(&mut Value),
     /// Completes a new object, given what else is stored.
@@ -79,6 +81,12 @@ pub(crate) struct Behaviour {
     pub(crate) check_new: fn(&Value, &State, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
+    /// Rules for a new object, or for a change from what was before.
+    pub(crate) check_whole: fn(Option<&Value>, &Value, &mut Vec<Cause>),
+    /// Rules for what is written as a status.
+    pub(crate) check_status: fn(&Value, &mut Vec<Cause>),
+    /// Marks an object that somebody deletes, at a time, where that is not done as usual.
+    pub(crate) mark: Option<fn(&mut Value, &str)>,
     /// How many seconds an object that is deleted may take to go; `None` means it goes at once.
     pub(crate) grace: Option<fn(&Value) -> i64>,
     /// Whether its objects own no others, so that nothing is asked about these when one is deleted.
@@ -89,6 +97,8 @@ pub(crate) struct Behaviour {
     pub(crate) contents: Option<Contents>,
     /// Told about every write of the resource, while the store is locked.
     pub(crate) committed: fn(&Server, &mut State, &Arc<Change>),
+    /// Does what follows from a write, after everybody was told about it.
+    pub(crate) followed: fn(&Server, &mut State, &Arc<Change>),
     /// How long an object stays after it was last written; for ever if nothing is said.
     pub(crate) stays: Option<Duration>,
 }
@@ -117,6 +127,7 @@ const PLAIN: Behaviour = Behaviour {
     review: None,
     notice: "",
     warn: |_| None,
+    warn_changed: |_, _| Vec::new(),
     complete: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _, _, _| {},
@@ -127,16 +138,21 @@ const PLAIN: Behaviour = Behaviour {
     check_first: |_, _| {},
     check_new: |_, _, _| {},
     check_update: |_, _, _| {},
+    check_whole: |_, _, _| {},
+    check_status: |_, _| {},
+    mark: None,
     grace: None,
     owns_nothing: false,
     shows_deleted: false,
     contents: None,
     committed: |_, _, _| {},
+    followed: |_, _, _| {},
     stays: None,
 };
 
 /// The rules of custom resources.
-pub(crate) static CUSTOM: Behaviour = Behaviour { generation: true, blind_update: false, ..PLAIN };
+pub(crate) static CUSTOM: Behaviour =
+    Behaviour { generation: true, blind_update: false, followed: crd::instance_followed, ..PLAIN };
 
 static OTHERS: Behaviour = PLAIN;
 
@@ -198,22 +214,16 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             columns: columns::DATED,
             generation: true,
             blind_update: false,
+            complete: crd::complete,
             prepare: crd::prepare,
             prepare_update: crd::prepare_update,
-            check: crd::check,
-            contents: Some(Contents {
-                list: crd::instances,
-                close: |_| {},
-                release: |definition| {
-                    let others: Vec<_> = meta::finalizers(definition)
-                        .into_iter()
-                        .filter(|held| *held != crd::CLEANUP)
-                        .map(str::to_owned)
-                        .collect();
-                    meta::set_finalizers(definition, &others);
-                },
-            }),
+            complete_rules: true,
+            check_whole: crd::check,
+            check_status: crd::check_status,
+            warn_changed: crd::unrecognized_formats,
+            mark: Some(crd::mark),
             committed: crd::committed,
+            followed: crd::followed,
             ..PLAIN
         },
     ),

@@ -1,5 +1,16 @@
 //! Custom resource definitions: how a resource comes to be at run time.
 
+mod definition_rules;
+mod establish;
+mod form;
+mod formats;
+mod go_form;
+mod go_types;
+mod paths;
+mod schema_defaults;
+mod schema_rules;
+mod structural;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -15,6 +26,9 @@ use super::registry::{Resource, ScalePaths, Shape, Version, resource_id};
 use super::schema::Schema;
 use super::server::Server;
 use super::store::{Change, Id, State};
+pub(crate) use establish::{followed, instance_followed, mark};
+pub(crate) use formats::unrecognized_formats;
+pub(crate) use go_types::omitted;
 
 /// The resource that defines resources.
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -130,44 +144,64 @@ fn compile(schema: &Value) -> Arc<Compiled> {
     known.entry(text.clone()).or_insert_with(make).clone()
 }
 
-/// Completes a new definition. Names are accepted and established at once: there is no one to compete with.
-pub(crate) fn prepare(definition: &mut Value, _: &State, now: Timestamp) {
-    complete_names(definition);
-    meta::set_finalizers(definition, &[CLEANUP.to_owned()]);
-    let time = meta::seconds(now);
-    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time, "reason": reason, "message": message});
-    let status = json!({
-        "conditions": [
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        "acceptedNames": definition.pointer("/spec/names"),
-        "storedVersions": stored_version(definition).into_iter().collect::<Vec<_>>(),
-    });
-    meta::members(definition).insert("status".into(), status);
+/// Completes a definition as it is read.
+pub(crate) fn complete(definition: &mut Value) {
+    let kind = meta::text(definition, "/spec/names/kind").to_owned();
+    let stored = stored_version(definition).map(str::to_owned);
+    let empty = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().is_empty();
+    if let Some(Value::Object(spec)) = definition.get_mut("spec") {
+        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        if let Some(service) = spec["conversion"].pointer_mut("/webhook/clientConfig/service") {
+            meta::members(service).entry("port").or_insert_with(|| 443.into());
+        }
+        for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(version) = version {
+                for flag in ["served", "storage"] {
+                    version.entry(flag).or_insert(Value::Bool(false));
+                }
+            }
+            if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+                go_types::tidy(schema);
+            }
+        }
+        let names = meta::members(spec.entry("names").or_insert_with(|| json!({})));
+        if empty(names.get("singular")) && !kind.is_empty() {
+            names.insert("singular".into(), kind.to_lowercase().into());
+        }
+        if empty(names.get("listKind")) && !kind.is_empty() {
+            names.insert("listKind".into(), format!("{kind}List").into());
+        }
+    }
+    let status = meta::child(definition, "status");
+    status.entry("conditions").or_insert(Value::Null);
+    let names = meta::members(status.entry("acceptedNames").or_insert_with(|| json!({})));
+    for field in ["plural", "kind"] {
+        names.entry(field).or_insert_with(|| "".into());
+    }
+    if status.get("storedVersions").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        status.insert("storedVersions".into(), stored.map_or(Value::Null, |stored| json!([stored])));
+    }
 }
 
-/// Completes a changed definition.
-pub(crate) fn prepare_update(definition: &mut Value, _: &Value, _: &State, _: Timestamp) {
-    complete_names(definition);
-    let names = definition.pointer("/spec/names").cloned();
+/// Gives a new definition a status that says nothing yet.
+pub(crate) fn prepare(definition: &mut Value, _: &State, _: Timestamp) {
+    meta::members(definition).shift_remove("status");
+    complete(definition);
+}
+
+/// Remembers that objects may be stored in another version from now on.
+pub(crate) fn prepare_update(definition: &mut Value, old: &Value, _: &State, _: Timestamp) {
+    // Whoever writes the status says so there.
+    if definition.get("status") != old.get("status") {
+        return;
+    }
     let stored = stored_version(definition).map(str::to_owned);
-    let status = meta::child(definition, "status");
-    meta::set(status, "acceptedNames", names);
-    if let (Some(stored), Some(Value::Array(versions))) = (stored, status.get_mut("storedVersions"))
+    let versions = meta::child(definition, "status").entry("storedVersions").or_insert_with(|| json!([]));
+    if let (Some(stored), Value::Array(versions)) = (stored, versions)
         && !versions.iter().any(|version| *version == stored.as_str())
     {
         versions.push(stored.into());
     }
-}
-
-fn complete_names(definition: &mut Value) {
-    let kind = meta::text(definition, "/spec/names/kind").to_owned();
-    let spec = meta::child(definition, "spec");
-    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
-    let names = meta::members(spec.entry("names").or_insert_with(|| json!({})));
-    names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
-    names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
 }
 
 fn versions(definition: &Value) -> &[Value] {
@@ -183,51 +217,13 @@ fn stored_version(definition: &Value) -> Option<&str> {
 }
 
 /// The rules a definition must obey.
-pub(crate) fn check(definition: &Value, causes: &mut Vec<Cause>) {
-    let (group, plural) = (meta::text(definition, "/spec/group"), meta::text(definition, "/spec/names/plural"));
-    let name = meta::name(definition);
-    if name != format!("{plural}.{group}") {
-        causes.push(Cause::invalid("metadata.name", &json!(name), "must be spec.names.plural+\".\"+spec.group"));
-    }
-    if versions(definition).iter().filter(|version| flag(version, "storage")).count() != 1 {
-        causes.push(Cause::invalid_unshown("spec.versions", "must have exactly one version marked as storage version"));
-    }
-    if flag(&definition["spec"], "preserveUnknownFields") {
-        causes.push(Cause::invalid("spec.preserveUnknownFields", &json!(true), "must be false"));
-    }
-    for (at, version) in versions(definition).iter().enumerate() {
-        let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
-        match version.pointer("/schema/openAPIV3Schema") {
-            None => causes.push(Cause::required(path, "schemas are required")),
-            Some(schema) => {
-                if meta::text(schema, "/type") != "object" {
-                    causes.push(Cause::invalid(format!("{path}.type"), &schema["type"], "must be object at the root"));
-                }
-                check_structure(schema, &path, causes);
-                let compiled = compile(schema);
-                for error in compiled.rules.iter().flat_map(|rules| rules.compiled.compilation_errors()) {
-                    causes.push(Cause::invalid_unshown(format!("{path}.x-kubernetes-validations"), &error.to_string()));
-                }
-            }
-        }
-    }
+pub(crate) fn check(old: Option<&Value>, definition: &Value, causes: &mut Vec<Cause>) {
+    definition_rules::check(definition, old, causes);
 }
 
-/// A schema is structural when every part of it has a type.
-fn check_structure(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let free = flag(schema, "x-kubernetes-preserve-unknown-fields") || flag(schema, "x-kubernetes-int-or-string");
-    if meta::text(schema, "/type").is_empty() && !free {
-        causes.push(Cause::required(format!("{path}.type"), "must not be empty for specified object fields"));
-    }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        check_structure(property, &format!("{path}.properties[{name}]"), causes);
-    }
-    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        check_structure(items, &format!("{path}.items"), causes);
-    }
-    if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
-        check_structure(values, &format!("{path}.additionalProperties"), causes);
-    }
+/// The rules the status of a definition must obey.
+pub(crate) fn check_status(definition: &Value, causes: &mut Vec<Cause>) {
+    definition_rules::status(definition, causes);
 }
 
 /// The objects of the resource a definition makes.
@@ -236,14 +232,14 @@ pub(crate) fn instances(state: &State, definition: &Value) -> Vec<Id> {
     state.list(&id, None).map(|(key, _)| (id.clone(), key.clone())).collect()
 }
 
-/// Offers, changes or withdraws the resource.
+/// Offers, changes or withdraws the resource, once it is established.
 pub(crate) fn committed(server: &Server, state: &mut State, change: &Arc<Change>) {
     let resource = resource(&change.after);
     let mut registry = server.registry.write().unwrap_or_else(PoisonError::into_inner);
     if change.deleted {
         registry.uninstall(&resource.id);
         state.forget(&resource.id);
-    } else {
+    } else if establish::has_condition(&change.after, "Established") {
         registry.install(resource);
     }
 }

@@ -19,6 +19,8 @@ const NAMED_TEXTS: &[(&str, &str, &str)] = &[
     ("Container", "imagePullPolicy", "v1.PullPolicy"),
     ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
     ("ContainerPort", "protocol", "v1.Protocol"),
+    ("CustomResourceConversion", "strategy", "v1.ConversionStrategyType"),
+    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
     ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
     ("HTTPGetAction", "scheme", "v1.URIScheme"),
     ("MetricSpec", "type", "v2.MetricSourceType"),

@@ -7,7 +7,6 @@ type Fill = fn(&mut Members);
 
 /// What each type fills in. Types not listed here have no defaults of their own.
 const DEFAULTS: &[(&str, Fill)] = &[
-    ("apiextensions.v1.CustomResourceConversion", |it| put(it, "strategy", json!("None"))),
     ("apps.v1.ControllerRevision", |it| put(it, "revision", json!(0))),
     ("apps.v1.DaemonSetSpec", |it| {
         put(it, "revisionHistoryLimit", json!(10));

@@ -167,6 +167,11 @@ impl Server {
     /// An object that is being deleted.
     fn marked(&self, resource: &Resource, live: &Arc<Value>, options: &DeleteOptions) -> Value {
         let now = self.clock.now();
+        if let Some(mark) = resource.behaviour.mark.filter(|_| !meta::deleting(live)) {
+            let mut marked = Value::clone(live);
+            mark(&mut marked, &meta::seconds(now));
+            return marked;
+        }
         let grace = match resource.behaviour.grace {
             None => 0,
             Some(default) => match (options.grace_period_seconds, default(live)) {
@@ -242,6 +247,13 @@ impl Preconditions {
         ] {
             let found = meta::field(live, field);
             if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
+                if resource.behaviour.mark.is_some() && !meta::deleting(live) {
+                    return Err(ApiError::precondition_failed(
+                        resource,
+                        name,
+                        &format!("{text} in precondition: {asked}, {text} in object meta: {found}"),
+                    ));
+                }
                 let why = format!(
                     "the {text} in the precondition ({asked}) does not match the {text} in record ({found}). The object \
                      might have been {happened}"

@@ -144,7 +144,7 @@ impl Cause {
         .contains(&self.reason)
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }
 
@@ -284,6 +284,13 @@ impl ApiError {
         let mut error = Self::new(409, "Conflict", message);
         *error.details = details(name, &resource.group, &resource.kind);
         error
+    }
+
+    /// The same of a kind that asks for itself.
+    pub(crate) fn precondition_failed(resource: &Resource, name: &str, why: &str) -> Self {
+        let resource_name = resource.name();
+        let message = format!("Operation cannot be fulfilled on {resource_name} {name:?}: Precondition failed: {why}");
+        Self::new(409, "Conflict", message).about(resource, name)
     }
 
     /// Parameters that do not go together.

@@ -121,6 +121,11 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
     let blocked = causes.iter().any(Cause::blocks_rules);
     if causes.len() == told {
         (behaviour.check)(object, causes);
+        if call.subresource == "status" {
+            (behaviour.check_status)(object, causes);
+        } else {
+            (behaviour.check_whole)(old, object, causes);
+        }
         if let Some(old) = old.filter(|_| behaviour.second != Second::AfterTheChange) {
             (behaviour.check_update)(old, object, causes);
         }

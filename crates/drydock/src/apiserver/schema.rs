@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::crd;
 use super::defaults;
 use super::protobuf;
 
@@ -94,7 +95,8 @@ pub(crate) const TABLE: &str = include_str!("../schema/types.json");
 static TYPES: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
     // The table is generated and checked by a test; a broken one would leave built-in kinds without a schema.
     let table: BTreeMap<String, Value> = serde_json::from_str(TABLE).unwrap_or_default();
-    let read = |name: &str, schema| Schema { omitted: protobuf::omitted(name), ..Schema::parse(schema).opened() };
+    let omitted = |name: &str| protobuf::omitted(name).into_iter().chain(crd::omitted(name)).collect();
+    let read = |name: &str, schema| Schema { omitted: omitted(name), ..Schema::parse(schema).opened() };
     table.iter().map(|(name, schema)| (name.clone(), read(name, schema))).collect()
 });
 

@@ -353,23 +353,23 @@ impl Server {
         if let Some(served) = self.stored(&change.id.0) {
             (served.resource.behaviour.committed)(self, state, change);
             let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if hooks.is_empty() {
-                return;
+            if !hooks.is_empty() {
+                let commit = Commit {
+                    user: author.user.to_owned(),
+                    verb: author.verb.to_owned(),
+                    group: served.resource.group.clone(),
+                    resource: served.resource.plural.clone(),
+                    subresource: author.subresource.to_owned(),
+                    before: change.before.clone(),
+                    after: (!change.deleted).then(|| change.after.clone()),
+                    revision: change.revision,
+                    time: self.clock.now(),
+                };
+                for hook in &hooks {
+                    hook(&commit);
+                }
             }
-            let commit = Commit {
-                user: author.user.to_owned(),
-                verb: author.verb.to_owned(),
-                group: served.resource.group.clone(),
-                resource: served.resource.plural.clone(),
-                subresource: author.subresource.to_owned(),
-                before: change.before.clone(),
-                after: (!change.deleted).then(|| change.after.clone()),
-                revision: change.revision,
-                time: self.clock.now(),
-            };
-            for hook in &hooks {
-                hook(&commit);
-            }
+            (served.resource.behaviour.followed)(self, state, change);
         }
     }
 }

@@ -15,7 +15,7 @@ use super::meta;
 use crate::bell::{Bell, Listener};
 
 /// An object's place among those of its resource.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: String,
     pub(crate) name: String,

@@ -335,6 +335,34 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     (!right).then(|| Cause::invalid("metadata.name", &value, text))
 }
 
+const STRICT_LABEL_TEXT: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+    '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Whether a text is a label that begins with a letter, as names of kinds and versions do; or why it is none.
+pub(crate) fn dns_label(text: &str) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 bytes");
+    }
+    if !is_label(text) || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
+        wrong.push(STRICT_LABEL_TEXT);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join(",")) }
+}
+
+/// Whether a text is a name with dots, as groups have; or why it is none.
+pub(crate) fn is_subdomain(text: &str) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    if text.len() > 253 {
+        wrong.push("must be no more than 253 bytes");
+    }
+    if !text.split('.').all(is_label) {
+        wrong.push(SUBDOMAIN_TEXT);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join(",")) }
+}
+
 fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();

@@ -59,11 +59,12 @@ impl Server {
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
         let mut object = call.object()?;
         let mut warnings = shape(call, &mut object)?;
-        let held = call.live(&self.store.lock()).ok();
-        let held = held.as_deref().map(meta::finalizers).unwrap_or_default();
+        let live = call.live(&self.store.lock()).ok();
+        let held = live.as_deref().map(meta::finalizers).unwrap_or_default();
         match self.update_shaped(call, object) {
             Ok(answer) => {
                 if let Answer::Object(_, object) = &answer {
+                    warnings.extend((call.served.resource.behaviour.warn_changed)(live.as_deref(), object));
                     warnings.extend(unclaimed_finalizers(call, &held, object));
                 }
                 Ok(Reply { answer, warnings })
@@ -102,6 +103,7 @@ impl Server {
         match self.insert_shaped(state, call, object, ownership) {
             Ok(object) => {
                 warnings.extend((call.served.resource.behaviour.warn)(&object));
+                warnings.extend((call.served.resource.behaviour.warn_changed)(None, &object));
                 warnings.extend(unclaimed_finalizers(call, &[], &object));
                 Ok(Written { object, warnings })
             }
@@ -164,6 +166,7 @@ impl Server {
         if let Some(found) = state.get(&resource.id, &key) {
             // By then the object has been found to be good, and advice has been given.
             let mut warnings = Vec::from_iter((behaviour.warn)(&object));
+            warnings.extend((behaviour.warn_changed)(None, &object));
             warnings.extend(unclaimed_finalizers(call, &[], &object));
             return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)).after(&warnings));
         }
@@ -187,6 +190,9 @@ impl Server {
         let mut warnings = shape(call, &mut new)?;
         match self.replace_shaped(state, call, live, new, ownership) {
             Ok(object) => {
+                if call.subresource.is_empty() {
+                    warnings.extend((call.served.resource.behaviour.warn_changed)(Some(live), &object));
+                }
                 warnings.extend(unclaimed_finalizers(call, &meta::finalizers(live), &object));
                 Ok(Written { object, warnings })
             }

@@ -8,6 +8,8 @@ use super::schema::{Kind, Schema};
 
 /// Fields inside structs that are there even if they are empty. Those of every object (`spec`, `status`) need not be named.
 const VALUES: &[(&str, &[&str])] = &[
+    ("apiextensions.v1.CustomResourceDefinitionSpec", &["names"]),
+    ("apiextensions.v1.CustomResourceDefinitionStatus", &["acceptedNames"]),
     ("apps.v1.ControllerRevision", &["revision"]),
     ("apps.v1.DaemonSetSpec", &["template", "updateStrategy"]),
     ("apps.v1.DeploymentSpec", &["strategy", "template"]),

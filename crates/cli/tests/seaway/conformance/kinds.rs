@@ -1,9 +1,12 @@
 //! The kinds that are asked for, each with objects that are right, changes that are right and changes that are not.
 
 mod edges;
+mod fresh;
 mod zeros;
 
 use serde_json::{Value, json};
+
+pub use fresh::{BOAT, SHIP};
 
 #[expect(clippy::struct_field_names, reason = "Kubernetes' own word")]
 pub struct Kind {
@@ -40,7 +43,7 @@ impl Kind {
     }
 
     pub fn is_custom(&self) -> bool {
-        self.version.contains("flagger") || self.version.contains("gateway")
+        ["flagger", "gateway", "conformance"].iter().any(|group| self.version.contains(group))
     }
 
     /// An object that is right.

@@ -9,11 +9,13 @@
 //! | times that a message names | whether one was given | the clock |
 //! | versions that a message names | whether one was given | as above |
 //! | `creationTimestamp`, `deletionTimestamp`, times of managers | whether one was given | the clock |
+//! | the server's own name among managers | without a version | the file name of its program |
+//! | times in the conditions of definitions | whether one was given | the clock |
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
 //! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
-//! | causes of an invalid custom resource | sorted | the order of a Go map |
+//! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
 //! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
 //! | an address in a message | whether one was given | any free one |
 //! | `continue` | whether one was given | opaque by contract |
@@ -123,11 +125,16 @@ impl Mask {
                     .and_then(Value::as_str)
                     .is_some_and(|kind| kind.ends_with("List") || kind == "Table" || kind == "Status")
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
+                let defines = members.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
                 let cause = members.contains_key("field") && members.contains_key("reason");
                 sort_causes(members);
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),
+                        "status" if defines => {
+                            self.value(member);
+                            transitions(member);
+                        }
                         "message" if collective || cause => {
                             self.value(member);
                             blur_versions(member);
@@ -174,7 +181,10 @@ fn sort_causes(status: &mut serde_json::Map<String, Value>) {
     };
     let about_rules = |cause: &Value| cause["message"].as_str().is_some_and(|text| text.contains(" evaluating rule: "));
     let custom = causes.len() > 1
-        && status_group.as_deref().is_some_and(|group| ["flagger.app", "gateway.networking.k8s.io"].contains(&group));
+        && status_group.as_deref().is_some_and(|group| {
+            ["apiextensions.k8s.io", "flagger.app", "gateway.networking.k8s.io"].contains(&group)
+                || group.ends_with(".conformance.seaway.dev")
+        });
     let rules = custom || causes.iter().any(about_rules);
     if rules || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
         causes.sort_by_key(ToString::to_string);
@@ -185,11 +195,23 @@ fn sort_causes(status: &mut serde_json::Map<String, Value>) {
     }
 }
 
+/// When conditions changed.
+fn transitions(status: &mut Value) {
+    for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if condition.get("lastTransitionTime").is_some_and(Value::is_string) {
+            condition["lastTransitionTime"] = "<time>".into();
+        }
+    }
+}
+
 fn managers(entries: &mut Value) {
     let Some(entries) = entries.as_array_mut() else { return };
     for entry in entries.iter_mut() {
         if entry.get("time").is_some_and(Value::is_string) {
             entry["time"] = "<time>".into();
+        }
+        if entry["manager"].as_str().is_some_and(|name| name.starts_with("kube-apiserver")) {
+            entry["manager"] = "kube-apiserver".into();
         }
     }
     entries.sort_by_key(|entry| {

@@ -6,6 +6,7 @@
 //! run on either side, so that every answer follows from the requests.
 
 mod compare;
+mod definitions;
 mod explained;
 mod generator;
 mod kinds;
@@ -51,13 +52,15 @@ fn drydock_answers_as_kube_apiserver_does() {
         }
         let first = number("SEAWAY_CONFORMANCE_FIRST").unwrap_or(1);
         let end = first + number("SEAWAY_CONFORMANCE").unwrap_or(RUNS);
+        // Scripts about one thing come at fixed distances.
+        let step = number("SEAWAY_CONFORMANCE_EVERY").unwrap_or(1);
         let next = Arc::new(AtomicU64::new(first));
         let report = Arc::new(Report::default());
         let workers = (0..AT_ONCE).map(|_| {
             let (servers, next, report) = (servers.clone(), next.clone(), report.clone());
             tokio::spawn(async move {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let seed = next.fetch_add(step, Ordering::Relaxed);
                     if seed >= end {
                         return;
                     }

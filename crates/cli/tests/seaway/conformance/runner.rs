@@ -9,10 +9,11 @@ use kube::client::Body as HttpBody;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::definitions::Definitions;
 use super::script::{Memory, Step};
 
-/// A script must be over before its watches are, or they would not see the same.
-const HASTE: Duration = Duration::from_millis(700);
+/// A script must be over before its watches are, or they would not see the same: by so much.
+const MARGIN: Duration = Duration::from_millis(300);
 
 /// How long a watch that begins with what is there may take to say what that is. Of Events a real server keeps no cache: it
 /// answers first and looks then, and the next request must not come between.
@@ -49,6 +50,7 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
     let version = created.body["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let mut memory = Memory { namespace: namespace.to_owned(), version, ..Memory::default() };
     let mut pending = Vec::new();
+    let mut definitions = Definitions::default();
     let begun = Instant::now();
     for step in steps {
         let request = request(step, &memory);
@@ -61,11 +63,12 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
             pending.push(Pending::Watch(tokio::spawn(answer.whole())));
         } else {
             let answer = send(client, request).await;
+            definitions.follow(client, step, &memory, &answer.body).await;
             memory.answers.insert(step.id, answer.body.clone());
             pending.push(Pending::Done(answer));
         }
     }
-    let slow = begun.elapsed() > HASTE;
+    let slow = begun.elapsed() > haste(steps);
     let mut answers = Vec::new();
     for (one, step) in pending.into_iter().zip(steps) {
         answers.push(match one {
@@ -79,7 +82,13 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
             }
         });
     }
+    definitions.clear(client).await;
     Run { answers, slow }
+}
+
+/// How long a script may take: without watches any time.
+fn haste(steps: &[Step]) -> Duration {
+    steps.iter().filter_map(Step::lasts).min().map_or(Duration::MAX, |shortest| shortest.saturating_sub(MARGIN))
 }
 
 fn request(step: &Step, memory: &Memory) -> http::Request<HttpBody> {
@@ -104,7 +113,12 @@ struct Incoming {
 
 impl From<kube::Result<http::Response<HttpBody>>> for Incoming {
     fn from(response: kube::Result<http::Response<HttpBody>>) -> Self {
-        let (head, body) = response.unwrap().into_parts();
+        // A real server may close the connection where others have an answer; nothing is equal to that.
+        let response = response.unwrap_or_else(|error| {
+            let said = HttpBody::from(error.to_string().into_bytes());
+            http::Response::builder().status(599).body(said).unwrap()
+        });
+        let (head, body) = response.into_parts();
         Self { head, body, read: Vec::new() }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -34,6 +35,12 @@ impl Step {
     /// Whether the answer goes on until its time is over.
     pub fn is_watch(&self) -> bool {
         self.path.contains("watch=1") && self.method == "GET"
+    }
+
+    /// How long a watch goes on.
+    pub fn lasts(&self) -> Option<Duration> {
+        let (_, seconds) = self.path.split_once("timeoutSeconds=").filter(|_| self.is_watch())?;
+        seconds.split('&').next()?.parse().ok().map(Duration::from_secs)
     }
 
     /// Whether a watch does not begin at a version.

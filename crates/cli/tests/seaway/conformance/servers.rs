@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::compare::{Difference, differences};
+use super::definitions::DEFINITIONS;
 use super::explained::explanation;
 use super::generator;
 use super::mask::masked;
@@ -23,8 +24,6 @@ const PATIENCE: usize = 10;
 const SIGHTINGS: usize = 2;
 /// The same where the order of two generated names decides, which is as often one way as the other.
 const SIGHTINGS_BY_CHANCE: usize = 12;
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub struct Servers {
     real: Client,

@@ -2,6 +2,8 @@
 
 mod bad;
 mod change;
+mod definition_edits;
+mod definitions;
 mod items;
 mod read;
 mod remove;
@@ -65,8 +67,14 @@ const AT_THE_EDGES: &[(u64, Move)] = &[(4, items::json_patch), (8, zeros::zero)]
 /// In the environment: whether to go to the edges of kinds.
 const EDGES: &str = "SEAWAY_CONFORMANCE_EDGES";
 
+/// One script in so many is about definitions of custom resources, which a real server takes longer for.
+const DEFINED_IN: u64 = 25;
+
 /// The script of a seed.
 pub fn script(number: u64) -> Vec<Step> {
+    if number % DEFINED_IN == 7 {
+        return definitions::script(Seed::new(number).fork("definitions"));
+    }
     let seed = Seed::new(number).fork("conformance");
     let edges = std::env::var(EDGES).is_ok_and(|asked| !asked.is_empty());
     let moves = || MOVES.iter().chain(AT_THE_EDGES.iter().filter(|_| edges));
