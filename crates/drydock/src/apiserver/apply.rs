@@ -88,6 +88,7 @@ impl Server {
                     meta::metadata(&mut applied).shift_remove("resourceVersion");
                 }
                 let written = self.insert(&mut state, call, applied, Ownership::Applied(managed))?;
+                let warnings = together(warnings, written.warnings);
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }
         };
@@ -126,8 +127,15 @@ impl Server {
             refresh_last_applied(&mut merged, said);
         }
         let written = self.replace(&mut state, call, &live, merged, Ownership::Applied(managed))?;
+        let warnings = together(warnings, written.warnings);
         Ok(Reply { answer: Answer::Object(200, written.object), warnings })
     }
+}
+
+/// Warnings about what was sent and about what was written, each once.
+fn together(mut sent: Vec<String>, written: Vec<String>) -> Vec<String> {
+    sent.extend(written.into_iter().filter(|warning| !sent.contains(warning)).collect::<Vec<_>>());
+    sent
 }
 
 /// An object in YAML. Nothing is an object too.

@@ -53,6 +53,8 @@ pub(crate) struct Behaviour {
     pub(crate) selectable: &'static [&'static str],
     /// Columns of the Table output.
     pub(crate) columns: &'static [Column],
+    /// Whether nobody has thought of a Table for it: one without rows has no list of them either.
+    pub(crate) unprinted: bool,
     /// Answers an object instead of storing it.
     pub(crate) review: Option<review::Answer>,
     /// What whoever writes an object should know.
@@ -124,6 +126,7 @@ const PLAIN: Behaviour = Behaviour {
     name: NameRule::Subdomain,
     selectable: &[],
     columns: columns::PLAIN,
+    unprinted: false,
     review: None,
     notice: "",
     warn: |_| None,
@@ -151,8 +154,13 @@ const PLAIN: Behaviour = Behaviour {
 };
 
 /// The rules of custom resources.
-pub(crate) static CUSTOM: Behaviour =
-    Behaviour { generation: true, blind_update: false, followed: crd::instance_followed, ..PLAIN };
+pub(crate) static CUSTOM: Behaviour = Behaviour {
+    generation: true,
+    blind_update: false,
+    columns: columns::CUSTOM,
+    followed: crd::instance_followed,
+    ..PLAIN
+};
 
 static OTHERS: Behaviour = PLAIN;
 
@@ -212,6 +220,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "customresourcedefinitions.apiextensions.k8s.io",
         Behaviour {
             columns: columns::DATED,
+            unprinted: true,
             generation: true,
             blind_update: false,
             complete: crd::complete,

@@ -40,6 +40,10 @@ const fn number(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Col
     Column { name, kind: "integer", format: "", priority: 0, cell }
 }
 
+const fn date(column: Column) -> Column {
+    Column { kind: "date", ..column }
+}
+
 const fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
@@ -74,7 +78,11 @@ pub(crate) static DAEMON_SETS: &[Column] = &[
 ];
 
 /// Of kinds that nobody has thought about.
-pub(crate) static DATED: &[Column] = &[NAME, text("Created At", |it, _| json!(meta::field(it, "creationTimestamp")))];
+pub(crate) static DATED: &[Column] =
+    &[NAME, date(text("Created At", |it, _| json!(meta::field(it, "creationTimestamp"))))];
+
+/// Of custom resources that declare none.
+pub(crate) static CUSTOM: &[Column] = &[NAME, date(AGE)];
 
 pub(crate) static CONTROLLER_REVISIONS: &[Column] = &[
     NAME,
@@ -216,12 +224,14 @@ pub(crate) static ROLE_BINDINGS: &[Column] = &[
     wide(text("ServiceAccounts", |it, _| subjects(it, "ServiceAccount"))),
 ];
 
-pub(crate) static SCALES: &[Column] = &[
-    text("Name", |it, _| json!(meta::name(it))),
-    number("Desired", |it, _| count(it, "/spec/replicas")),
-    number("Available", |it, _| count(it, "/status/replicas")),
-    AGE,
-];
+const WANTED_REPLICAS: Column = number("Desired", |it, _| count(it, "/spec/replicas"));
+const FOUND_REPLICAS: Column = number("Available", |it, _| count(it, "/status/replicas"));
+
+pub(crate) static SCALES: &[Column] =
+    &[text("Name", |it, _| json!(meta::name(it))), WANTED_REPLICAS, FOUND_REPLICAS, AGE];
+
+/// Of the scales of custom resources.
+pub(crate) static CUSTOM_SCALES: &[Column] = &[NAME, WANTED_REPLICAS, FOUND_REPLICAS, date(AGE)];
 
 pub(crate) static SECRETS: &[Column] = &[
     NAME,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::error::{ApiError, Result};
 use super::openapi;
@@ -188,8 +191,15 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
         if !resource.categories.is_empty() {
             entry["categories"] = json!(resource.categories);
         }
+        if let Some(storage) = resource.storage().filter(|_| resource.custom) {
+            let hash = Sha256::digest(format!("{}/{}/{}", resource.group, storage.name, resource.kind));
+            entry["storageVersionHash"] = STANDARD.encode(&hash[..8]).into();
+        }
         list.push(entry);
-        for (subresource, verbs) in &version.subresources {
+        // Of custom resources the status comes first.
+        let mut subresources: Vec<_> = version.subresources.iter().collect();
+        subresources.sort_by_key(|(name, _)| resource.custom && *name != "status");
+        for (subresource, verbs) in subresources {
             let (group, kind_version, kind) = subresource_kind(resource, version, subresource);
             let mut entry = json!({
                 "name": format!("{}/{subresource}", resource.plural), "singularName": "",

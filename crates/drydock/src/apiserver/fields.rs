@@ -54,7 +54,7 @@ pub(crate) fn item_step(schema: &Schema, item: &Value) -> String {
 }
 
 /// The Go type of a value that was read into anything.
-fn type_of(value: &Value) -> &'static str {
+pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
@@ -92,10 +92,13 @@ impl Fields {
             return Self::leaf();
         }
         let mut fields = Self::default();
+        let resolved = schema.resolve();
         for (step, schema, part) in parts(schema, value) {
             let Some(schema) = schema else { continue };
             let mut child = Self::of(schema, part, containers);
-            child.member |= value.is_array();
+            // What has no name in the type is an entry of a map, and belongs to somebody like an item of a list.
+            let entry = value.is_object() && !resolved.properties.contains_key(step.trim_start_matches("f:"));
+            child.member |= value.is_array() || entry;
             fields.add(step, child);
         }
         // A list of items that has none says nothing.
@@ -365,6 +368,17 @@ fn untyped_parts(schema: &Schema, value: &Value) -> Vec<String> {
                 if matches!(list, ListType::Map(_)) && !item.is_object() {
                     let why = format!(": element {at}: associative list with keys may not have non-map elements");
                     found.push(why);
+                    break;
+                }
+                if let ListType::Map(keys) = list
+                    && keys.iter().all(|key| key_of(schema.item(), item, key).is_null())
+                {
+                    let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
+                    found.push(format!(
+                        ": element {at}: associative list with keys has an element that omits all key fields [{}] (and \
+                         doesn't have default values for any key fields)",
+                        keys.join(" ")
+                    ));
                     break;
                 }
                 let place = match list {

@@ -12,6 +12,7 @@ use super::meta;
 use super::ratchet::forgive;
 use super::registry::Resource;
 use super::request::Call;
+use super::scale;
 use super::validate::{self, Strictness};
 
 /// What is known about a change beside the object it leaves.
@@ -116,6 +117,9 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
             forgive(&mut shape, &complaints(old), version.schema(), old, object);
         }
         causes.extend(shape);
+    }
+    if let Some(paths) = version.scale.as_ref().filter(|_| resource.custom) {
+        scale::check_custom(paths, object, call.subresource == "status", causes);
     }
     // Rules over values make no sense on an object of the wrong shape.
     let blocked = causes.iter().any(Cause::blocks_rules);

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 use super::columns;
 use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
+use super::fields::type_of;
+use super::go_json::shown;
 use super::meta;
 use super::patch::{APPLY, patched};
 use super::registry::ScalePaths;
@@ -20,19 +22,21 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
     let sent = if call.verb == "update" { Some(read(call)?) } else { None };
     let mut state = server.store.lock();
     let live = call.live(&state)?;
-    let shown = show(&paths, &live);
+    let current = show(&paths, &live);
+    let columns = if call.served.resource.custom { columns::CUSTOM_SCALES } else { columns::SCALES };
     let wanted = match call.verb {
-        "get" => return Ok(Answer::Other(200, shown, columns::SCALES).into()),
+        "get" => return Ok(Answer::Other(200, current, columns).into()),
         "update" => sent.unwrap_or_default(),
         "patch" if media_type(&call.content_type) == APPLY => {
-            let mut scale = shown.clone();
+            let mut scale = current.clone();
             json_patch::merge(&mut scale, &parse_body(&call.body)?);
             scale
         }
-        _ => patched(call, &shown, &Schema::named("autoscaling.v1.Scale"))?,
+        _ => patched(call, &current, &Schema::named("autoscaling.v1.Scale"))?,
     };
     let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
-    if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
+    // Custom resources have rules of their own about it.
+    if !call.served.resource.custom && replicas.as_i64().is_none_or(|replicas| replicas < 0) {
         let cause = Cause::invalid("spec.replicas", &replicas, "must be greater than or equal to 0");
         return Err(ApiError::invalid_scale(&call.name, &[cause]));
     }
@@ -44,7 +48,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
         meta::metadata(&mut new).insert("resourceVersion".into(), version.into());
     }
     let written = server.replace(&mut state, call, &live, new, Ownership::Written)?;
-    Ok(Answer::Other(200, show(&paths, &written.object), columns::SCALES).into())
+    Ok(Answer::Other(200, show(&paths, &written.object), columns).into())
 }
 
 /// The scale that a client sends.
@@ -52,12 +56,23 @@ fn read(call: &Call) -> Result<Value> {
     let mut scale = call.object()?;
     let (version, kind) = (meta::text(&scale, "/apiVersion"), meta::text(&scale, "/kind"));
     if !kind.is_empty() && !version.is_empty() && (version, kind) != ("autoscaling/v1", "Scale") {
-        return Err(ApiError::unregistered(version, kind, "Scale"));
+        return Err(match call.served.resource.custom {
+            false => ApiError::unregistered(version, kind, "Scale"),
+            true => unreadable_custom(),
+        });
     }
-    decode(&Schema::named("autoscaling.v1.Scale"), &mut scale)
-        .map_err(|why| ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")))?;
+    decode(&Schema::named("autoscaling.v1.Scale"), &mut scale).map_err(|why| match call.served.resource.custom {
+        false => ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
+        // Who reads it for custom resources does not know what it is that it cannot read.
+        true => unreadable_custom(),
+    })?;
     check_place(call, &scale)?;
     Ok(scale)
+}
+
+/// Who reads scales of custom resources does not know what it is that it cannot read.
+fn unreadable_custom() -> ApiError {
+    ApiError::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"")
 }
 
 fn show(paths: &ScalePaths, object: &Value) -> Value {
@@ -87,4 +102,67 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
         place = meta::members(place).entry(step).or_insert(Value::Null);
     }
     *place = value;
+}
+
+/// What is wrong with the numbers that a custom resource would show as its scale.
+pub(crate) fn check_custom(paths: &ScalePaths, object: &Value, status_only: bool, causes: &mut Vec<Cause>) {
+    let numbers = [(&paths.spec_replicas, status_only), (&paths.status_replicas, false)];
+    for (pointer, _) in numbers.into_iter().filter(|(_, skipped)| !skipped) {
+        let path = pointer.replace('/', ".");
+        let value = match nested(object, pointer) {
+            Ok(None) => continue,
+            Ok(Some(value)) => value,
+            Err(why) => {
+                causes.push(Cause::invalid(&path, &json!(0), &format!("{path} accessor error: {why}")));
+                continue;
+            }
+        };
+        match value.as_i64() {
+            None => {
+                let why = format!(
+                    "{path} accessor error: {} is of the type {}, expected int64",
+                    shown(value),
+                    type_of(value)
+                );
+                causes.push(Cause::invalid(path, &json!(0), &why));
+            }
+            Some(number) if number < 0 => {
+                causes.push(Cause::invalid(path, value, "should be a non-negative integer"));
+            }
+            Some(number) if number > i64::from(i32::MAX) => {
+                causes.push(Cause::invalid(path, value, &format!("should be less than or equal to {}", i32::MAX)));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(pointer) = &paths.selector
+        && let Ok(Some(value)) = nested(object, pointer)
+        && !value.is_string()
+    {
+        let path = pointer.replace('/', ".");
+        let why = format!("{path} accessor error: {} is of the type {}, expected string", shown(value), type_of(value));
+        causes.push(Cause::invalid(path, &json!(""), &why));
+    }
+}
+
+/// The value at a pointer, which leads through objects only.
+fn nested<'a>(object: &'a Value, pointer: &str) -> std::result::Result<Option<&'a Value>, String> {
+    let mut place = object;
+    for step in pointer.split('/').skip(1) {
+        if place.is_null() {
+            return Ok(None);
+        }
+        let Value::Object(members) = place else {
+            return Err(format!(
+                "{} is of the type {}, expected map[string]interface{{}}",
+                shown(place),
+                type_of(place)
+            ));
+        };
+        match members.get(step) {
+            None => return Ok(None),
+            Some(found) => place = found,
+        }
+    }
+    Ok(Some(place))
 }

@@ -310,7 +310,8 @@ impl Schema {
                         }
                         Value::Array(items) => {
                             let told_apart = ["managedFields", "policies"].contains(&name.as_str());
-                            !items.is_empty() || node.required.contains(name) || told_apart
+                            let free = schema.kind == Kind::Any;
+                            !items.is_empty() || node.required.contains(name) || told_apart || free
                         }
                         scalar => !node.omitted.contains(name.as_str()) || !protobuf::is_zero(scalar),
                     }

@@ -178,6 +178,7 @@ impl Server {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
                 match discovery::answer(&registry, path, &params, accept) {
                     Ok(page) => show(page),
+                    Err(_) if is_nowhere(&registry, path.trim_start_matches("/apis/")) => page_not_found(),
                     Err(error) => failure(&error),
                 }
             }
@@ -227,9 +228,7 @@ impl Server {
         let Some(served) = served else {
             let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
             // Groups of custom resources, and those that nobody has, end where no handler is left.
-            if !registry.all().any(|known| known.group == target.group && !known.custom)
-                && !is_kubernetes(&target.group)
-            {
+            if is_nowhere(&registry, &target.group) {
                 return page_not_found();
             }
             return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
@@ -269,6 +268,9 @@ impl Server {
             && (!call.name.is_empty() || call.verb == "create")
             && call.served.resource.namespaced
         {
+            return page_not_found();
+        }
+        if call.served.resource.custom && call.namespace.is_some() && !call.served.resource.namespaced {
             return page_not_found();
         }
         // Whether the answer can have the form that was asked for shows when it is there.
@@ -418,6 +420,12 @@ fn show(page: Page) -> Response<Body> {
 /// Groups that are Kubernetes' own, whether they are offered or not.
 fn is_kubernetes(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io") && group != "gateway.networking.k8s.io"
+}
+
+/// Whether a path begins with the name of a group that no handler of the server itself is for.
+fn is_nowhere(registry: &Registry, path: &str) -> bool {
+    let group = path.split('/').next().unwrap_or_default();
+    !group.is_empty() && !is_kubernetes(group) && !registry.all().any(|known| known.group == group && !known.custom)
 }
 
 /// Where no handler is left.

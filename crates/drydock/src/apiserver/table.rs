@@ -15,7 +15,11 @@ use super::view::partial;
 pub(crate) fn table(served: &Served, items: &[&Value], metadata: &Value, now: Timestamp) -> Value {
     let declared = &served.version().columns;
     if declared.is_empty() {
-        return printed(served.resource.behaviour.columns, items, metadata, now);
+        let mut table = printed(served.resource.behaviour.columns, items, metadata, now);
+        if served.resource.behaviour.unprinted && items.is_empty() {
+            table["rows"] = Value::Null;
+        }
+        return table;
     }
     let shown = |column: &Value| {
         let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default();

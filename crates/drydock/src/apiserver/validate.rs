@@ -60,6 +60,9 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
             node.rules.get("format").and_then(Value::as_str).filter(|_| value.is_object() || value.is_boolean());
         let (wanted, found) = format.map_or((kind_name(node.kind), type_name(value)), |format| (format, ""));
         causes.push(Cause::wrong_type(path, wanted, found));
+        if strictness == Strictness::Declared {
+            check_misfit(node, value, path, causes);
+        }
         return;
     }
     if strictness == Strictness::Declared {
@@ -108,6 +111,27 @@ pub(crate) fn validate(schema: &Schema, value: &Value, path: &str, strictness: S
         }
         _ => {}
     }
+}
+
+/// What is told of a value beside its having the wrong type.
+fn check_misfit(node: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    if let Some(Value::Array(allowed)) = node.rules.get("enum").filter(|_| !value.is_null()) {
+        causes.push(Cause::unsupported(path, value, allowed));
+    }
+    if node.kind == Kind::Integer && value.is_number() {
+        let format = node.rules.get("format").and_then(Value::as_str);
+        let wanted = format.map_or_else(|| "(default format)".to_owned(), |format| format!("with format {format}"));
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: \"\": Checked value must be of type integer {wanted} in {path}"),
+            field: "<nil>".to_owned(),
+        });
+    }
+}
+
+/// `1 item`, `2 items`.
+fn counted(count: &Value, word: &str) -> String {
+    if *count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// Items of sets and maps must be distinct.
@@ -172,7 +196,7 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }
             ("maxLength", _) if too_long => causes.push(Cause {
                 reason: "FieldValueTooLong",
-                message: format!("Too long: may not be more than {argument} bytes"),
+                message: format!("Too long: may not be more than {}", counted(argument, "byte")),
                 field: path.to_owned(),
             }),
             ("pattern", _) if !too_long && !too_short => {
@@ -191,7 +215,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }
             ("maxItems", _) if items.is_some_and(|items| items > bound) => causes.push(Cause {
                 reason: "FieldValueTooMany",
-                message: format!("Too many: {}: must have at most {argument} items", items.unwrap_or_default()),
+                message: format!(
+                    "Too many: {}: must have at most {}",
+                    items.unwrap_or_default(),
+                    counted(argument, "item")
+                ),
                 field: path.to_owned(),
             }),
             ("minProperties", _) if count.is_some_and(|count| count < bound) => {
@@ -199,7 +227,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }
             ("maxProperties", _) if count.is_some_and(|count| count > bound) => causes.push(Cause {
                 reason: "FieldValueTooMany",
-                message: format!("Too many: {}: must have at most {argument} items", count.unwrap_or_default()),
+                message: format!(
+                    "Too many: {}: must have at most {}",
+                    count.unwrap_or_default(),
+                    counted(argument, "item")
+                ),
                 field: path.to_owned(),
             }),
             ("format", _) if !has_format(argument.as_str().unwrap_or_default(), value) => {

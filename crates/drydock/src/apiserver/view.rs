@@ -90,6 +90,7 @@ impl View {
         let resource = &self.served.resource;
         let package = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         let kind = match (resource.custom, list) {
+            (true, false) if subresource == "scale" => "*v1.Scale".to_owned(),
             (true, true) => "*unstructured.UnstructuredList".to_owned(),
             (true, false) => "*unstructured.Unstructured".to_owned(),
             (false, false) if subresource == "scale" => "*autoscaling.Scale".to_owned(),
@@ -100,7 +101,9 @@ impl View {
             Form::Metadata if list => Err(ApiError::not_of_that_form(&format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({kind})"
             ))),
-            Form::MetadataList if !list && resource.custom => Err(ApiError::unforeseen("content is not a list")),
+            Form::MetadataList if !list && resource.custom && subresource != "scale" => {
+                Err(ApiError::unforeseen("content is not a list"))
+            }
             Form::MetadataList if !list => Err(ApiError::not_of_that_form(&format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
             ))),

@@ -31,8 +31,9 @@ const HANDLERS: Duration = Duration::from_millis(120);
 pub struct Definitions(BTreeSet<String>);
 
 impl Definitions {
-    /// Waits for what follows from a request, if it is one about a definition.
-    pub async fn follow(&mut self, client: &Client, step: &Step, memory: &Memory, answer: &Value) {
+    /// Waits for what follows from a request, if it is one about a definition. Watches that begin at no version in
+    /// particular begin with what came of it then: a real server remembers nothing from before.
+    pub async fn follow(&mut self, client: &Client, step: &Step, memory: &mut Memory, answer: &Value) {
         let path = memory.fill(&step.path);
         let Some(rest) = path.strip_prefix(DEFINITIONS) else { return };
         if step.method == "GET" {
@@ -44,7 +45,8 @@ impl Definitions {
             self.0.insert(name.to_owned());
         }
         for name in &self.0 {
-            rest_of(client, name, answer["kind"] == "CustomResourceDefinition").await;
+            let version = rest_of(client, name, answer["kind"] == "CustomResourceDefinition").await;
+            memory.version = version.unwrap_or_else(|| memory.version.clone());
         }
     }
 
@@ -86,11 +88,13 @@ async fn release(client: &Client, place: &str) {
     }
 }
 
-/// Waits until a definition is in force, refused for good, or gone.
-async fn rest_of(client: &Client, name: &str, changed: bool) {
+/// Waits until a definition is in force, refused for good, or gone. Says in which version its objects can be listed.
+async fn rest_of(client: &Client, name: &str, changed: bool) -> Option<String> {
+    let mut version = None;
     for _ in 0..PATIENCE {
         let Some(definition) = get(client, &format!("{DEFINITIONS}/{name}")).await else { break };
         if is_at_rest(&definition) && is_offered(client, &definition).await {
+            version = listed_at(client, &definition).await;
             break;
         }
         tokio::time::sleep(PAUSE).await;
@@ -98,6 +102,14 @@ async fn rest_of(client: &Client, name: &str, changed: bool) {
     if changed {
         tokio::time::sleep(HANDLERS).await;
     }
+    version
+}
+
+/// The version of a list of objects, which a real server can make only when their storage is ready.
+async fn listed_at(client: &Client, definition: &Value) -> Option<String> {
+    let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
+    let list = get(client, &format!("/apis/{group}/{}/{plural}", served(definition).first()?)).await?;
+    Some(text(&list, "/metadata/resourceVersion").to_owned())
 }
 
 fn is_at_rest(definition: &Value) -> bool {

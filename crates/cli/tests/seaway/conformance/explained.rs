@@ -4,6 +4,8 @@
 use serde_json::Value;
 
 use super::compare::Difference;
+use super::definitions::DEFINITIONS;
+use super::runner::BROKEN_OFF;
 
 /// A difference that is meant.
 pub struct Explained {
@@ -31,6 +33,14 @@ pub static EXPLAINED: &[Explained] = &[
                 && both(difference, 422)
                 && drydock.contains("pod updates may not change fields other than")
                 && real.strip_prefix(drydock.trim_end_matches(']')).is_some_and(|diff| diff.starts_with("\n@@ "))
+        },
+    },
+    Explained {
+        sentence: "A definition over which a real server breaks down (fields to select by in a schema that cannot be read) is refused.",
+        covers: |difference| {
+            difference.step.path.starts_with(DEFINITIONS)
+                && difference.answers.0["code"] == BROKEN_OFF
+                && difference.answers.1["code"] == 422
         },
     },
 ];

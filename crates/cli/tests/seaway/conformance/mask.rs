@@ -18,6 +18,7 @@
 //! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
 //! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
 //! | an address in a message | whether one was given | any free one |
+//! | attempts to delete the objects of a definition before there is storage for them | left out | caches of a new resource |
 //! | `continue` | whether one was given | opaque by contract |
 //! | bookmarks other than the one after the initial events | left out | a server may send one at any time |
 //! | what a bookmark has beside its metadata | left out | whatever Go writes for an object that is empty |
@@ -94,6 +95,9 @@ impl Mask {
         let mut body = answer.body.clone();
         if let Value::Array(events) = &mut body {
             events.retain(|event| event["type"] != "BOOKMARK" || event.to_string().contains("initial-events-end"));
+        }
+        if let Value::Array(events) = &mut body {
+            forget_attempts(events);
         }
         for event in body.as_array_mut().into_iter().flatten().filter(|event| event["type"] == "BOOKMARK") {
             event["object"]
@@ -193,6 +197,19 @@ fn sort_causes(status: &mut serde_json::Map<String, Value>) {
     if let (true, Some((head, _))) = (rules, message.split_once(": [")) {
         status["message"] = head.into();
     }
+}
+
+/// Leaves out the attempts of a real server to delete the objects of a resource for which it has no storage yet.
+fn forget_attempts(events: &mut Vec<Value>) {
+    let mut failed = false;
+    events.retain(|event| {
+        let conditions = event.pointer("/object/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let reasons: Vec<_> = conditions.filter_map(|condition| condition["reason"].as_str()).collect();
+        let again = failed && event["type"] == "MODIFIED" && reasons.contains(&"InstanceDeletionInProgress");
+        let failure = reasons.contains(&"InstanceDeletionFailed");
+        failed |= failure;
+        !failure && !again
+    });
 }
 
 /// When conditions changed.
@@ -296,14 +313,14 @@ fn blur_ages(table: &mut Value, columns: &Value) {
         .into_iter()
         .flatten()
         .map(|column| {
-            ["Age", "Last Seen", "First Seen", "LastTransitionTime"].iter().any(|name| column["name"] == *name)
+            ["Age", "Created At", "Last Seen", "First Seen", "LastTransitionTime"]
+                .iter()
+                .any(|name| column["name"] == *name)
         })
         .collect();
     for row in table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
         for (cell, aged) in row["cells"].as_array_mut().into_iter().flatten().zip(&aged) {
-            if *aged
-                && cell.as_str().is_some_and(|text| text.ends_with('s') || text.ends_with('d') || text.ends_with('h'))
-            {
+            if *aged && cell.as_str().is_some_and(|text| text.ends_with(['s', 'd', 'h', 'Z'])) {
                 *cell = "<age>".into();
             }
         }

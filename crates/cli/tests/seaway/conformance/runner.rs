@@ -19,6 +19,9 @@ const MARGIN: Duration = Duration::from_millis(300);
 /// answers first and looks then, and the next request must not come between.
 const MOMENT: Duration = Duration::from_millis(50);
 
+/// Stands for the answer of a server that closed the connection instead.
+pub const BROKEN_OFF: u16 = 599;
+
 /// One answer, as it came.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
@@ -63,7 +66,7 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
             pending.push(Pending::Watch(tokio::spawn(answer.whole())));
         } else {
             let answer = send(client, request).await;
-            definitions.follow(client, step, &memory, &answer.body).await;
+            definitions.follow(client, step, &mut memory, &answer.body).await;
             memory.answers.insert(step.id, answer.body.clone());
             pending.push(Pending::Done(answer));
         }
@@ -116,7 +119,7 @@ impl From<kube::Result<http::Response<HttpBody>>> for Incoming {
         // A real server may close the connection where others have an answer; nothing is equal to that.
         let response = response.unwrap_or_else(|error| {
             let said = HttpBody::from(error.to_string().into_bytes());
-            http::Response::builder().status(599).body(said).unwrap()
+            http::Response::builder().status(BROKEN_OFF).body(said).unwrap()
         });
         let (head, body) = response.into_parts();
         Self { head, body, read: Vec::new() }

@@ -90,7 +90,7 @@ fn spec(definition: &Value, causes: &mut Vec<Cause>) {
     for (at, version) in form.versions().iter().enumerate() {
         self::version(&form, version, &format!("spec.versions[{at}]"), causes);
     }
-    versions_together(&form, causes);
+    versions_together(&form, spec.get("versions").is_none(), causes);
     for name in ["plural", "singular", "kind", "listKind"] {
         if text(spec, &format!("/names/{name}")).is_empty() {
             causes.push(Cause::required(format!("spec.names.{name}"), ""));
@@ -159,7 +159,7 @@ fn schema(validation: Option<&Value>, status: bool, path: &str, causes: &mut Vec
     }
 }
 
-fn versions_together(form: &Form<'_>, causes: &mut Vec<Cause>) {
+fn versions_together(form: &Form<'_>, missing: bool, causes: &mut Vec<Cause>) {
     let versions = form.versions();
     let mut seen = Vec::new();
     let twice = versions.iter().any(|version| {
@@ -170,7 +170,7 @@ fn versions_together(form: &Form<'_>, causes: &mut Vec<Cause>) {
         }
     });
     // Nothing at all is what Go shows of a list that is not there.
-    let shown = if versions.is_empty() { Value::Null } else { go_form::versions(form) };
+    let shown = if missing { Value::Null } else { go_form::versions(form) };
     if twice {
         causes.push(go_form::invalid("spec.versions", &shown, "must contain unique version names"));
     }

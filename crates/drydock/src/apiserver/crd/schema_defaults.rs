@@ -6,10 +6,16 @@ use crate::apiserver::error::Cause;
 use crate::apiserver::schema::Schema;
 use crate::apiserver::validate::{Strictness, validate};
 
-/// Everything that is wrong with the defaults of a schema.
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+
+/// Everything that is wrong with the defaults of a schema, whose root is an object of its own.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
-    walk(schema, path, &mut causes);
+    let mut root = schema.clone();
+    if let Value::Object(members) = &mut root {
+        members.insert(EMBEDDED.into(), true.into());
+    }
+    walk(&root, path, &mut causes);
     causes
 }
 
@@ -30,6 +36,12 @@ fn one(schema: &Value, default: &Value, path: &str, causes: &mut Vec<Cause>) {
     shape.prune(&mut pruned, "", &mut dropped);
     if !dropped.is_empty() {
         causes.push(Cause::invalid(path, default, "must not have unknown fields"));
+    }
+    let missing = |name: &&str| default.get(*name).is_none();
+    let whole = schema.get(EMBEDDED) == Some(&Value::Bool(true));
+    let missing: Vec<_> = ["apiVersion", "kind"].into_iter().filter(|name| whole && missing(name)).collect();
+    if !missing.is_empty() {
+        return causes.extend(missing.iter().map(|name| Cause::required(format!("{path}.{name}"), "")));
     }
     let mut wrong = Vec::new();
     validate(&shape, default, "", Strictness::Declared, &mut wrong);

@@ -416,7 +416,8 @@ impl Walk {
                 _ => "rule",
             };
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            let why = format!("compilation failed: {why}");
+            // Go sets the line off by one more space.
+            let why = format!("compilation failed: {}", why.replace("\n|", "\n |"));
             self.rules.push(go_form::invalid(format!("{path}.{field}"), &go_form::rule(rule), &why));
         }
         let text = meta::text(rule, "/rule");

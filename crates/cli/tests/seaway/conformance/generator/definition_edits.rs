@@ -231,11 +231,9 @@ pub(super) const FAULTS: &[(&str, &str)] = &[
     ("~/properties/more", r#"{"type":"string","x-kubernetes-validations":[{"rule":"true","reason":"Odd"}]}"#),
     ("~/properties/more", r#"{"type":"string","x-kubernetes-validations":[{"rule":"true","fieldPath":".x"}]}"#),
     ("~/properties/more", r#"{"type":"string","x-kubernetes-validations":[{"rule":"self >"}]}"#),
-    ("~/properties/more", r#"{"type":"string","x-kubernetes-validations":[{"rule":"self.none == 1"}]}"#),
-    ("~/properties/more", r#"{"type":"string","x-kubernetes-validations":[{"rule":"size(self)"}]}"#),
     (
         "~/properties/more",
-        r#"{"type":"array","items":{"type":"string","x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}"#,
+        r#"{"type":"array","maxItems":3,"items":{"type":"string","maxLength":5,"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}"#,
     ),
 ];
 

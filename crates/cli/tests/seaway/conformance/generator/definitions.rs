@@ -223,7 +223,7 @@ impl Defining {
         let place = self.place() + "/status";
         match self.author.below(4) {
             0 => {
-                self.author.read(place);
+                self.author.send("GET", place, vec![("accept", JSON.into())], Body::Text(String::new()));
             }
             1 => {
                 self.seen = self.author.read(self.place());
