@@ -36,7 +36,8 @@ impl Definitions {
     pub async fn follow(&mut self, client: &Client, step: &Step, memory: &mut Memory, answer: &Value) {
         let path = memory.fill(&step.path);
         let Some(rest) = path.strip_prefix(DEFINITIONS) else { return };
-        if step.method == "GET" {
+        let refused = answer["kind"] == "Status" && answer["status"] == "Failure";
+        if step.method == "GET" || refused || path.contains("dryRun") {
             return;
         }
         let named = rest.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();

@@ -96,7 +96,10 @@ impl Servers {
             found.sort_by_key(|difference| difference.step.is_watch());
             return found;
         }
-        panic!("the servers are too slow for their watches");
+        panic!(
+            "the servers are too slow for their watches: {}",
+            steps.iter().map(|step| format!("\n{step}")).collect::<String>()
+        );
     }
 
     /// What differs, and does so again.

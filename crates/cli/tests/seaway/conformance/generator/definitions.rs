@@ -12,7 +12,7 @@ use super::{Author, Body, MOVES, Step, write};
 const JSON: &str = "application/json";
 
 /// How long watches of these scripts go on: what a request leads to takes its time.
-const WATCHED: &str = "timeoutSeconds=4";
+const WATCHED: &str = "timeoutSeconds=5";
 
 /// What is defined, as a text to begin with.
 const DEFINITION_OF_SHIPS: &str = r#"{"scope":"Namespaced","names":{"kind":"Ship","plural":"ships"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.size","statusReplicasPath":".status.replicas"}},"additionalPrinterColumns":[{"name":"Size","type":"integer","jsonPath":".spec.size"},{"name":"Color","type":"string","jsonPath":".spec.color","priority":1}],"selectableFields":[{"jsonPath":".spec.color"}],"schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.size < 50 || self.color == 'red'","message":"only red ships are big"}],"properties":{"size":{"type":"integer","minimum":1,"maximum":100,"default":2},"color":{"type":"string","enum":["blue","green","red"],"default":"green"},"crew":{"type":"array","maxItems":5,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"rank":{"type":"string","default":"sailor"}}}},"tags":{"type":"array","maxItems":3,"x-kubernetes-list-type":"set","items":{"type":"string"}},"port":{"x-kubernetes-int-or-string":true},"cargo":{"type":"object","additionalProperties":{"type":"integer"}},"notes":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},"status":{"type":"object","properties":{"phase":{"type":"string"},"replicas":{"type":"integer"}}}}}}}]}"#;
@@ -71,10 +71,12 @@ impl Defining {
 
     /// A script in which definitions come, change and go.
     fn definitions(&mut self) {
-        let length = 4 + self.author.below(7) as usize;
+        let mut length = 4 + self.author.below(7) as usize;
         self.create();
         if self.author.once_in(3) {
             self.watch();
+            // It must be over before the watch is.
+            length = length.min(7);
         }
         while self.author.steps.len() < length {
             let mut draw = self.author.below(ON_DEFINITIONS.iter().map(|(weight, _)| weight).sum());
