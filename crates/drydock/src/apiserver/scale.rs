@@ -56,15 +56,17 @@ fn read(call: &Call) -> Result<Value> {
     let mut scale = call.object()?;
     let (version, kind) = (meta::text(&scale, "/apiVersion"), meta::text(&scale, "/kind"));
     if !kind.is_empty() && !version.is_empty() && (version, kind) != ("autoscaling/v1", "Scale") {
-        return Err(match call.served.resource.custom {
-            false => ApiError::unregistered(version, kind, "Scale"),
-            true => unreadable_custom(),
+        return Err(if call.served.resource.custom {
+            unreadable_custom()
+        } else {
+            ApiError::unregistered(version, kind, "Scale")
         });
     }
-    decode(&Schema::named("autoscaling.v1.Scale"), &mut scale).map_err(|why| match call.served.resource.custom {
-        false => ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
-        // Who reads it for custom resources does not know what it is that it cannot read.
-        true => unreadable_custom(),
+    decode(&Schema::named("autoscaling.v1.Scale"), &mut scale).map_err(|why| {
+        if call.served.resource.custom {
+            return unreadable_custom();
+        }
+        ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
     })?;
     check_place(call, &scale)?;
     Ok(scale)

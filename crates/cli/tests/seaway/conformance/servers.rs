@@ -96,10 +96,8 @@ impl Servers {
             found.sort_by_key(|difference| difference.step.is_watch());
             return found;
         }
-        panic!(
-            "the servers are too slow for their watches: {}",
-            steps.iter().map(|step| format!("\n{step}")).collect::<String>()
-        );
+        let script: Vec<_> = steps.iter().map(ToString::to_string).collect();
+        panic!("the servers are too slow for the watches of\n{}", script.join("\n"));
     }
 
     /// What differs, and does so again.

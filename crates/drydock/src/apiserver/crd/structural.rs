@@ -196,7 +196,7 @@ fn conditions(schema: &Value, (plain, wrapped): (bool, bool), path: &str, causes
         condition(not, false, &format!("{path}.not"), causes);
     }
     let pattern = meta::text(schema, "/pattern");
-    if let Err(error) = regex::Regex::new(pattern) {
+    if let Some(error) = (!pattern.is_empty()).then(|| regex::Regex::new(pattern).err()).flatten() {
         let why = format!("must be a valid regular expression, but isn't: {}", go_regex_error(pattern, &error));
         causes.push(Cause::invalid(format!("{path}.pattern"), &pattern.into(), &why));
     }

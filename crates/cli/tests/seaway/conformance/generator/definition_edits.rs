@@ -22,7 +22,7 @@ pub(super) const RIGHT: &[(&str, &str)] = &[
     ),
     ("/spec/versions/0/subresources", r#"{"status":{}}"#),
     ("/spec/versions/0/selectableFields", r#"[{"jsonPath":".spec.color"}]"#),
-    ("/spec/versions/0/subresources", r#"{}"#),
+    ("/spec/versions/0/subresources", "{}"),
     (
         "/spec/versions/1",
         r#"{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}"#,
@@ -103,7 +103,7 @@ pub(super) const FAULTS: &[(&str, &str)] = &[
     ("/spec/names/categories", r#"["a b"]"#),
     ("/spec/preserveUnknownFields", "true"),
     ("/spec/conversion", r#"{"strategy":"Odd"}"#),
-    ("/spec/conversion", r#"{}"#),
+    ("/spec/conversion", "{}"),
     ("/spec/conversion", r#"{"strategy":"Webhook"}"#),
     ("/spec/conversion", r#"{"strategy":"None","webhook":{"conversionReviewVersions":["v1"]}}"#),
     (
@@ -127,7 +127,7 @@ pub(super) const FAULTS: &[(&str, &str)] = &[
     ("/spec/versions/0/deprecationWarning", r#""old""#),
     ("/spec/versions/0/schema", "null"),
     ("/spec/versions/0/additionalPrinterColumns", r#"[{"name":"A","type":"odd","format":"odd","jsonPath":"spec"}]"#),
-    ("/spec/versions/0/additionalPrinterColumns", r#"[{}]"#),
+    ("/spec/versions/0/additionalPrinterColumns", "[{}]"),
     ("/spec/versions/0/additionalPrinterColumns", r#"[{"name":"A","type":"string","jsonPath":".a","priority":"x"}]"#),
     (
         "/spec/versions/0/subresources",
@@ -166,7 +166,7 @@ pub(super) const FAULTS: &[(&str, &str)] = &[
     ("~/properties/metadata", r#"{"type":"string"}"#),
     ("~/properties/metadata", r#"{"type":"object","properties":{"labels":{"type":"object"}}}"#),
     ("~/properties/metadata", r#"{"type":"object","default":{}}"#),
-    ("~/properties/more", r#"{}"#),
+    ("~/properties/more", "{}"),
     ("~/properties/more", r#"{"type":"text"}"#),
     ("~/properties/more", r#"{"type":"null"}"#),
     ("~/properties/more", r#"{"type":"array"}"#),

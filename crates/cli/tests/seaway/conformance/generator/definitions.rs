@@ -18,8 +18,11 @@ const WATCHED: &str = "timeoutSeconds=5";
 const DEFINITION_OF_SHIPS: &str = r#"{"scope":"Namespaced","names":{"kind":"Ship","plural":"ships"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.size","statusReplicasPath":".status.replicas"}},"additionalPrinterColumns":[{"name":"Size","type":"integer","jsonPath":".spec.size"},{"name":"Color","type":"string","jsonPath":".spec.color","priority":1}],"selectableFields":[{"jsonPath":".spec.color"}],"schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.size < 50 || self.color == 'red'","message":"only red ships are big"}],"properties":{"size":{"type":"integer","minimum":1,"maximum":100,"default":2},"color":{"type":"string","enum":["blue","green","red"],"default":"green"},"crew":{"type":"array","maxItems":5,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"rank":{"type":"string","default":"sailor"}}}},"tags":{"type":"array","maxItems":3,"x-kubernetes-list-type":"set","items":{"type":"string"}},"port":{"x-kubernetes-int-or-string":true},"cargo":{"type":"object","additionalProperties":{"type":"integer"}},"notes":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},"status":{"type":"object","properties":{"phase":{"type":"string"},"replicas":{"type":"integer"}}}}}}}]}"#;
 const DEFINITION_OF_BOATS: &str = r#"{"scope":"Namespaced","names":{"kind":"Boat","plural":"boats","singular":"boat","listKind":"BoatList","shortNames":["bt"],"categories":["all"]},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"oars":{"type":"integer"}}}}}}}]}"#;
 
+/// Adds one or more requests.
+type DefiningMove = fn(&mut Defining);
+
 /// What may come next in a script about definitions alone, and how often.
-const ON_DEFINITIONS: &[(u64, fn(&mut Defining))] = &[
+const ON_DEFINITIONS: &[(u64, DefiningMove)] = &[
     (8, Defining::create),
     (6, Defining::update),
     (6, Defining::merge),
