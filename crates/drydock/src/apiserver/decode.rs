@@ -9,29 +9,11 @@ use serde_json::Value;
 
 use super::convert::wrong_at;
 use super::go_json::kind_of;
+use super::go_names::NAMED;
 use super::moment::{self, Precision};
 use super::quantity::Quantity;
 use super::schema::{Kind, Schema, join};
 use super::zero::zero;
-
-/// Fields whose texts have a type of their own in Go: the struct, the field, the type.
-const NAMED_TEXTS: &[(&str, &str, &str)] = &[
-    ("Container", "imagePullPolicy", "v1.PullPolicy"),
-    ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
-    ("ContainerPort", "protocol", "v1.Protocol"),
-    ("CustomResourceConversion", "strategy", "v1.ConversionStrategyType"),
-    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
-    ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
-    ("HTTPGetAction", "scheme", "v1.URIScheme"),
-    ("MetricSpec", "type", "v2.MetricSourceType"),
-    ("MetricTarget", "type", "v2.MetricTargetType"),
-    ("PodSpec", "dnsPolicy", "v1.DNSPolicy"),
-    ("PodSpec", "restartPolicy", "v1.RestartPolicy"),
-    ("Secret", "type", "v1.SecretType"),
-    ("ServicePort", "protocol", "v1.Protocol"),
-    ("ServiceSpec", "sessionAffinity", "v1.ServiceAffinity"),
-    ("ServiceSpec", "type", "v1.ServiceType"),
-];
 
 /// Checks a value and brings it into the form in which Go would write it again. The error is Go's.
 pub(crate) fn decode(schema: &Schema, value: &mut Value) -> Result<(), String> {
@@ -54,9 +36,12 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     }
     let wrong = |found: String| {
         let field = path.rsplit('.').next().unwrap_or_default();
-        let named =
-            NAMED_TEXTS.iter().find(|named| (named.0, named.1) == (structure, field) && node.kind == Kind::String);
-        let wanted = named.map_or_else(|| go_type(schema), |named| named.2.to_owned());
+        let named = NAMED.iter().find(|named| (named.0, named.1) == (structure, field)).map(|named| named.2);
+        let wanted = match (named, node.kind) {
+            (Some(list), Kind::Array) if list.starts_with("[]") => list.to_owned(),
+            (Some(named), Kind::String | Kind::Object) => named.trim_start_matches("[]").to_owned(),
+            _ => go_type(schema),
+        };
         let place = if path.is_empty() { "Go value".to_owned() } else { format!("Go struct field {structure}.{path}") };
         Err(format!("json: cannot unmarshal {found} into {place} of type {wanted}"))
     };

@@ -23,6 +23,7 @@ mod expiry;
 mod fields;
 mod garbage;
 mod go_json;
+mod go_names;
 mod inside;
 mod json_patch_paths;
 mod judge;
