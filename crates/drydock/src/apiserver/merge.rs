@@ -73,7 +73,8 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
     };
     match patch.get(PATCH).and_then(Value::as_str) {
         Some("replace") => {
-            *live = plain(patch);
+            let kept = patch.iter().filter(|(name, _)| *name != PATCH);
+            *live = Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect());
             return Ok(());
         }
         Some("delete") => {
@@ -114,14 +115,17 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         } else {
             let unknown = Schema::default();
             let schema = schema.member(name).unwrap_or(&unknown);
-            let new = !members.contains_key(name);
-            let slot = members.entry(name.clone()).or_insert(Value::Null);
-            match value {
+            match (members.get_mut(name), value) {
+                (Some(slot @ Value::Object(_)), Value::Object(_)) => strategic(schema, slot, value)?,
+                (Some(slot @ Value::Array(_)), Value::Array(items)) if schema.merge => {
+                    merge_items(schema, slot, items)?
+                }
+                (Some(slot @ Value::Array(_)), Value::Array(_)) => *slot = value.clone(),
                 // There is nothing to merge with, so nobody asks whether an item is there twice.
-                Value::Array(_) if new => *slot = undirected(value).unwrap_or_default(),
-                Value::Object(_) => strategic(schema, slot, value)?,
-                Value::Array(items) if schema.merge => merge_items(schema, slot, items)?,
-                other => *slot = other.clone(),
+                _ => match undirected(value) {
+                    Some(value) => drop(members.insert(name.clone(), value)),
+                    None => drop(members.shift_remove(name)),
+                },
             }
         }
     }
@@ -171,11 +175,8 @@ fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()>
         match (directive, at) {
             (Some("delete"), _) => items.retain(|known| known.get(key) != Some(id)),
             (_, Some(at)) => strategic(schema.item(), &mut items[at], item)?,
-            (_, None) => {
-                let mut fresh = Value::Null;
-                strategic(schema.item(), &mut fresh, item)?;
-                items.push(fresh);
-            }
+            // Nobody reads what a new item says about its own lists.
+            (_, None) => items.push(item.clone()),
         }
     }
     *live = Value::Array(ordered(schema, items, patch, &before));
@@ -204,32 +205,17 @@ fn ordered(schema: &Schema, items: Vec<Value>, order: &[Value], before: &[Value]
     all
 }
 
-/// A patch as a value: no directives, no nulls.
-/// A value without the parts that only say what to do; `None` if it is such a part itself.
+/// A value without the parts that say what to do with them, nor nulls; `None` if it is such a part itself.
 fn undirected(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
         Value::Object(members) => {
-            let kept = members.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+            let kept = members.iter().filter(|(_, value)| !value.is_null());
             Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), undirected(value)?))).collect()))
         }
         Value::Array(items) => Some(Value::Array(items.iter().filter_map(undirected).collect())),
         scalar => Some(scalar.clone()),
     }
-}
-
-fn plain(patch: &Map<String, Value>) -> Value {
-    let kept = patch.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
-    Value::Object(
-        kept.map(|(name, value)| {
-            let value = match value {
-                Value::Object(inner) => plain(inner),
-                other => other.clone(),
-            };
-            (name.clone(), value)
-        })
-        .collect(),
-    )
 }
 
 #[cfg(test)]
