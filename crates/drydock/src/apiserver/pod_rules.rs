@@ -41,7 +41,8 @@ pub(super) fn check(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         let path = format!("{containers_path}[{at}]");
         container(one, &path, &volumes, causes);
         distinct(one, &path, containers.iter().take(at), causes);
-        handlers(one, &path, causes);
+        let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+        handlers(one, &path, grace.unwrap_or(0), causes);
     }
     for (at, one) in list(spec, "initContainers").iter().enumerate() {
         let path = format!("{path}.initContainers[{at}]");
@@ -138,6 +139,11 @@ fn container(one: &Value, path: &str, volumes: &[&str], causes: &mut Vec<Cause>)
         }
         if meta::text(mount, "/mountPath").is_empty() {
             causes.push(Cause::required(format!("{path}.mountPath"), ""));
+        }
+        let place = mount.get("mountPath");
+        if list(one, "volumeMounts").iter().take(at).any(|other| other.get("mountPath") == place) {
+            let found = place.cloned().unwrap_or_else(|| json!(""));
+            causes.push(Cause::invalid(format!("{path}.mountPath"), &found, "must be unique"));
         }
     }
     supported(one, path, "imagePullPolicy", &["Always", "IfNotPresent", "Never"], causes);

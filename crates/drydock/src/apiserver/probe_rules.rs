@@ -8,11 +8,19 @@ use super::pod_rules::{PORT_RANGE, non_negative, port_or_name, supported};
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used \
                       for validation is '[-A-Za-z0-9]+')";
 
-/// Rules for the hooks and probes of a container.
-pub(super) fn handlers(container: &Value, path: &str, causes: &mut Vec<Cause>) {
+/// Rules for the hooks and probes of a container that has some seconds to stop.
+pub(super) fn handlers(container: &Value, path: &str, grace: i64, causes: &mut Vec<Cause>) {
     for moment in ["postStart", "preStop"] {
         if let Some(hook) = container.pointer(&format!("/lifecycle/{moment}")).filter(|hook| hook.is_object()) {
             handler(hook, &format!("{path}.lifecycle.{moment}"), causes);
+            let seconds = hook
+                .get("sleep")
+                .filter(|sleep| sleep.is_object())
+                .map(|sleep| sleep.get("seconds").and_then(Value::as_i64).unwrap_or(0));
+            if let Some(seconds) = seconds.filter(|seconds| !(0..=grace).contains(seconds)) {
+                let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                causes.push(Cause::invalid(format!("{path}.lifecycle.{moment}.sleep"), &json!(seconds), &why));
+            }
         }
     }
     for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -84,7 +92,7 @@ mod tests {
 
     fn wrong(container: &Value) -> Vec<String> {
         let mut causes = Vec::new();
-        handlers(container, "c", &mut causes);
+        handlers(container, "c", 30, &mut causes);
         causes.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
     }
 
