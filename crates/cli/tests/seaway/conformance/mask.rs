@@ -24,6 +24,7 @@
 //! | what a bookmark has beside its metadata | left out | whatever Go writes for an object that is empty |
 //! | ages in Tables | whether one was given | the clock |
 //! | the name of the scheme in a message | left out | a line of kube-apiserver's source |
+//! | columns of the first Table of a watch in a later one | left out | a server may repeat them when it serves two watches |
 //! | descriptions of columns | left out | texts of OpenAPI for people, which nothing shows |
 
 use std::collections::BTreeMap;
@@ -295,6 +296,12 @@ fn ages(body: &mut Value) {
     if let Value::Array(events) = body {
         // Only the first event of a watch defines the columns.
         let columns = events.first().map(|event| event["object"]["columnDefinitions"].clone()).unwrap_or_default();
+        for event in events.iter_mut().skip(1) {
+            // An event is written once for all watches that wait for their first: the others forget that they had it.
+            if event["object"].get("columnDefinitions") == Some(&columns) {
+                event["object"]["columnDefinitions"] = Value::Null;
+            }
+        }
         for event in events {
             blur_ages(&mut event["object"], &columns);
         }
