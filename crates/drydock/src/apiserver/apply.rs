@@ -10,10 +10,11 @@ use super::go_json::kind_of;
 use super::managed::{Managed, Manager, Operation, without_server_fields};
 use super::merge;
 use super::meta;
+use super::repeated::repeated;
 use super::request::{Call, yaml};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
-use super::write::{Ownership, shape};
+use super::write::{Ownership, is_untidy, shape};
 use super::zero::zero;
 
 /// The manager that both kinds of apply of `kubectl` belong to.
@@ -28,6 +29,13 @@ impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
         let mut applied = yaml_body(&call.body)?;
+        let repeated = repeated_keys(&call.body);
+        if call.params.get("fieldValidation") == "Strict" && !repeated.is_empty() {
+            let why = format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "));
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {why}"
+            )));
+        }
         let (version, kind) = (meta::text(&applied, "/apiVersion"), meta::text(&applied, "/kind"));
         if kind != call.served.resource.kind || version != call.served.api_version() {
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -87,7 +95,8 @@ impl Server {
                 if !call.dry_run() {
                     meta::metadata(&mut applied).shift_remove("resourceVersion");
                 }
-                let written = self.insert(&mut state, call, applied, Ownership::Applied(managed))?;
+                let ownership = Ownership::Applied { managed, untidy: is_untidy(call, &said) };
+                let written = self.insert(&mut state, call, applied, ownership)?;
                 let warnings = together(warnings, written.warnings);
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }
@@ -99,9 +108,12 @@ impl Server {
             let (there, _) = Fields::compare(schema, &zero(schema), &live);
             managed.set(&before, call.own_part(there), &time);
         }
-        let mut merged = merge::apply(schema, &live, &wanted_state);
-        let (changed, _) = Fields::compare(schema, &live, &merged);
-        let changed = call.own_part(changed);
+        let merged = merge::apply(schema, &live, &wanted_state);
+        // What says which object is meant belongs to nobody, but it was said.
+        let kept = managed.others(&manager).union(&Fields::of(schema, &wanted_state, false));
+        let mut merged = managed.fields(&manager).pruned(schema, &merged, &kept);
+        let (changed, removed) = Fields::compare(schema, &live, &merged);
+        let (changed, removed) = (call.own_part(changed), call.own_part(removed));
         if call.params.flag("force") {
             managed.take(&changed, &manager);
         } else {
@@ -112,21 +124,21 @@ impl Server {
             }
             managed.take(&changed, &manager);
         }
+        managed.lose(&removed);
         if let Some(error) = unfitting {
             return Err(error);
         }
         if nameless {
             return Err(ApiError::nameless(&call.name));
         }
-        let kept = managed.others(&manager).union(&wanted);
-        managed.fields(&manager).difference(&kept).remove_from(schema, &mut merged, &kept);
         // Whoever applies what is there already has not changed anything, at any time.
         let time = if merged == *live { managed.time(&manager) } else { time };
         managed.set(&manager, wanted, &time);
         if manager.name == KUBECTL && !meta::text(&merged, LAST_APPLIED).is_empty() {
             refresh_last_applied(&mut merged, said);
         }
-        let written = self.replace(&mut state, call, &live, merged, Ownership::Applied(managed))?;
+        let ownership = Ownership::Applied { managed, untidy: is_untidy(call, &merged) };
+        let written = self.replace(&mut state, call, &live, merged, ownership)?;
         let warnings = together(warnings, written.warnings);
         Ok(Reply { answer: Answer::Object(200, written.object), warnings })
     }
@@ -136,6 +148,12 @@ impl Server {
 fn together(mut sent: Vec<String>, written: Vec<String>) -> Vec<String> {
     sent.extend(written.into_iter().filter(|warning| !sent.contains(warning)).collect::<Vec<_>>());
     sent
+}
+
+/// What a reader of YAML says of members that are there twice. Only JSON is looked through: it is what clients send.
+pub(crate) fn repeated_keys(body: &Bytes) -> Vec<String> {
+    let named = |path: &String| path.rsplit('.').next().unwrap_or_default().to_owned();
+    repeated(body).iter().map(|path| format!("line 1: key {:?} already set in map", named(path))).collect()
 }
 
 /// An object in YAML. Nothing is an object too.

@@ -17,14 +17,14 @@ use super::meta;
 use super::pod_rules;
 use super::review;
 use super::rules::{
-    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered, long_name,
-    pod_grace, pod_spec_stays, quality_of_service, selector_stays,
+    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered,
+    long_hostname, long_name, pod_grace, pod_spec_stays, quality_of_service, selector_stays,
 };
 use super::server::Server;
 use super::service_rules::{service, service_addresses};
 use super::store::{Change, Id, State};
 use super::validate::NameRule;
-use super::workload_rules::{daemon_set, deployment, replica_set};
+use super::workload_rules::{changed_deployment, daemon_set, deployment, replica_set};
 
 /// When a kind looks at the whole object once more because it was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub(crate) struct Behaviour {
     pub(crate) prepare_update: fn(&mut Value, &Value, &State, Timestamp),
     /// Whether `check` says everything, also which fields must be there.
     pub(crate) complete_rules: bool,
+    /// Maps of which the rules for a change tell an empty one from none.
+    pub(crate) told_apart: &'static [&'static str],
     /// When metadata is looked at again on behalf of the kind.
     pub(crate) second: Second,
     /// Rules for one state.
@@ -135,6 +137,7 @@ const PLAIN: Behaviour = Behaviour {
     prepare: |_, _, _| {},
     prepare_update: |_, _, _, _| {},
     complete_rules: false,
+    told_apart: &[],
     second: Second::Never,
     check: |_, _| {},
     check_before: |_, _| {},
@@ -257,7 +260,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             warn: long_name,
             complete_rules: true,
             check: deployment,
-            check_update: selector_stays,
+            check_update: changed_deployment,
             ..PLAIN
         },
     ),
@@ -364,6 +367,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "status.nominatedNodeName",
             ],
             columns: columns::PODS,
+            warn: long_hostname,
             prepare: |pod, _, _| {
                 admit(pod);
                 let class = quality_of_service(pod);
@@ -419,6 +423,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             selectable: &["type"],
             columns: columns::SECRETS,
+            told_apart: &["data"],
             complete: encode_strings,
             second: Second::AfterTheChange,
             check: keys,
@@ -434,6 +439,8 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "configmaps",
         Behaviour {
             columns: columns::CONFIG_MAPS,
+            // An empty map of data is what it has by default.
+            told_apart: &["binaryData"],
             second: Second::AfterTheChange,
             check: keys,
             check_update: immutable_data,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::error::{ApiError, Result, success};
 use super::go_json::kind_of;
 use super::meta;
-use super::options::check_delete;
+use super::options::{check_delete, delete_query};
 use super::registry::Resource;
 use super::request::Call;
 use super::server::{Answer, Author, Server};
@@ -90,27 +90,20 @@ impl DeleteOptions {
     pub(crate) fn of(call: &Call) -> Result<Self> {
         // Options in the body are all there are.
         let from_query = call.body.is_empty();
-        let mut options: Self = if from_query {
-            Self::default()
-        } else {
-            let said = call.object()?;
-            check_delete(&said)?;
-            serde_json::from_value(said.clone()).map_err(|_| ApiError::bad_request(misfit(&said)))?
-        };
+        let said = if from_query { delete_query(&call.params) } else { call.object()? };
+        let kind = meta::text(&said, "/kind");
+        if !kind.is_empty() && kind != "DeleteOptions" {
+            return Err(ApiError::no_options(meta::text(&said, "/apiVersion"), kind));
+        }
+        check_delete(&said)?;
+        let mut options: Self =
+            serde_json::from_value(said.clone()).map_err(|_| ApiError::bad_request(misfit(&said)))?;
         if let Some(orphan) = options.orphan_dependents {
             // The old way to say it.
             options.propagation_policy = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
         }
         if from_query {
-            options.grace_period_seconds = call.params.number("gracePeriodSeconds")?.map(|seconds| seconds as i64);
-        }
-        if from_query {
-            options.propagation_policy = match call.params.get("propagationPolicy") {
-                "Background" => Some(Propagation::Background),
-                "Foreground" => Some(Propagation::Foreground),
-                "Orphan" => Some(Propagation::Orphan),
-                _ => None,
-            };
+            options.grace_period_seconds = call.params.number("gracePeriodSeconds")?;
         }
         if from_query && call.dry_run() {
             options.dry_run = vec!["All".into()];
@@ -172,14 +165,24 @@ impl Server {
             mark(&mut marked, &meta::seconds(now));
             return marked;
         }
+        // Less than nothing is as little as can be.
+        let asked = options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
         let grace = match resource.behaviour.grace {
             None => 0,
-            Some(default) => match (options.grace_period_seconds, default(live)) {
+            Some(default) => match (asked, default(live)) {
                 (_, 0) => 0,
-                (asked, default) => asked.unwrap_or(default).max(0),
+                (asked, default) => asked.unwrap_or(default),
             },
         };
         let mut marked = Value::clone(live);
+        // Of what is about to stop nothing can be changed but how long that may take.
+        if resource.behaviour.grace.is_some()
+            && meta::deleting(live)
+            && time_left(live) > 0
+            && asked.is_none_or(|asked| asked >= time_left(live))
+        {
+            return marked;
+        }
         if let Some(policy) = options.propagation_policy.filter(|_| !resource.behaviour.owns_nothing) {
             let mut finalizers: Vec<String> = meta::finalizers(live)
                 .into_iter()
@@ -224,8 +227,9 @@ impl Server {
     ) -> Outcome {
         let marked = self.marked(resource, live, options);
         if is_finished(&marked) {
-            // What can be given time is marked first, even if it is given none.
-            if resource.behaviour.grace.is_some() && marked != **live {
+            // What can be given time is marked first, even if it is given none; once.
+            let marked_before = meta::deleting(live) && time_left(live) == 0;
+            if resource.behaviour.grace.is_some() && !marked_before {
                 self.put(state, author, id.clone(), marked);
             }
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
@@ -236,6 +240,11 @@ impl Server {
         }
         Outcome::Waiting(self.put(state, author, id, marked))
     }
+}
+
+/// How long an object that is being deleted may still take, in seconds.
+fn time_left(object: &Value) -> i64 {
+    object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
 impl Preconditions {

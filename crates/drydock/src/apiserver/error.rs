@@ -342,6 +342,13 @@ impl ApiError {
         Self::cannot_be(version, kind, wanted, &why)
     }
 
+    /// Options of a request that are something else.
+    pub(crate) fn no_options(api_version: &str, kind: &str) -> Self {
+        let version = if api_version.is_empty() { "meta.k8s.io/v1" } else { api_version };
+        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
+        Self::bad_request(format!("no kind {kind:?} is registered for version {version:?} in {scheme}"))
+    }
+
     /// A patch makes something of an object that cannot be read.
     pub(crate) fn unreadable_patch(object: &Value, why: &str) -> Self {
         let mut sorted = object.clone();

@@ -39,6 +39,22 @@ fn parts<'a>(schema: &'a Schema, value: &'a Value) -> Vec<(String, Option<&'a Sc
     }
 }
 
+/// The parts of a value by their steps. Several share one only in lists that are no sets and no maps, though they should be.
+type Grouped<'a> = BTreeMap<String, (Option<&'a Schema>, Vec<&'a Value>)>;
+
+fn grouped<'a>(schema: &'a Schema, value: &'a Value) -> Grouped<'a> {
+    let mut groups = Grouped::new();
+    for (step, schema, part) in parts(schema, value) {
+        groups.entry(step).or_insert((schema, Vec::new())).1.push(part);
+    }
+    groups
+}
+
+/// Whether a step leads to a member that the schema knows by name, not to a key of a map or an item of a list.
+fn is_named(schema: &Schema, step: &str) -> bool {
+    step.strip_prefix("f:").is_some_and(|name| schema.resolve().properties.contains_key(name))
+}
+
 /// The step that identifies an item of a list.
 pub(crate) fn item_step(schema: &Schema, item: &Value) -> String {
     match &schema.resolve().list {
@@ -92,13 +108,14 @@ impl Fields {
             return Self::leaf();
         }
         let mut fields = Self::default();
-        let resolved = schema.resolve();
-        for (step, schema, part) in parts(schema, value) {
-            let Some(schema) = schema else { continue };
-            let mut child = Self::of(schema, part, containers);
-            // What has no name in the type is an entry of a map, and belongs to somebody like an item of a list.
-            let entry = value.is_object() && !resolved.properties.contains_key(step.trim_start_matches("f:"));
-            child.member |= value.is_array() || entry;
+        for (step, (below, parts)) in grouped(schema, value) {
+            let Some(below) = below else { continue };
+            let mut child = match parts.as_slice() {
+                [one] => Self::of(below, one, containers),
+                // What is there twice is one field, whatever is in it.
+                _ => Self::leaf(),
+            };
+            child.member |= !is_named(schema, &step);
             fields.add(step, child);
         }
         // A list of items that has none says nothing.
@@ -117,25 +134,36 @@ impl Fields {
             changed.member = true;
             return (changed, removed);
         }
-        let before: BTreeMap<_, _> = parts(schema, old).into_iter().map(|(step, _, part)| (step, part)).collect();
-        let mut after = BTreeSet::new();
-        for (step, schema, part) in parts(schema, new) {
+        let (mut before, after) = (grouped(schema, old), grouped(schema, new));
+        for (step, (schema, parts)) in after {
+            let gone = before.remove(&step).map(|(_, parts)| parts).unwrap_or_default();
             let Some(schema) = schema else { continue };
-            let (changes, removals) = match before.get(&step) {
-                Some(old) => Self::compare(schema, old, part),
-                None => (Self::added(schema, part, new.is_array()), Self::default()),
-            };
+            let (changes, removals) = Self::compare_parts(schema, &gone, &parts, new.is_array());
             changed.add(step.clone(), changes);
-            removed.add(step.clone(), removals);
-            after.insert(step);
+            removed.add(step, removals);
         }
-        for (step, schema, part) in parts(schema, old) {
-            if let (Some(schema), false) = (schema, after.contains(&step)) {
-                let gone = Self { member: true, ..Self::of(schema, part, true) };
-                removed.add(step, gone);
+        for (step, (schema, parts)) in before {
+            if let Some(schema) = schema {
+                removed.add(step, Self::compare_parts(schema, &parts, &[], false).1);
             }
         }
         (changed, removed)
+    }
+
+    /// The same for what one step leads to. What is there twice is one field, whatever is in it.
+    fn compare_parts(schema: &Schema, old: &[&Value], new: &[&Value], items: bool) -> (Self, Self) {
+        let added = |part: Option<&&Value>| part.map(|part| Self::added(schema, part, items)).unwrap_or_default();
+        let gone = |part: Option<&&Value>| {
+            part.map(|part| Self { member: true, ..Self::of(schema, part, true) }).unwrap_or_default()
+        };
+        match (old, new) {
+            ([old], [new]) => Self::compare(schema, old, new),
+            ([], [new]) => (added(Some(new)), Self::default()),
+            ([old], []) => (Self::default(), gone(Some(old))),
+            ([_, _, ..], [_, _, ..]) => (if old == new { Self::default() } else { Self::leaf() }, Self::default()),
+            ([_, _, ..], new) => (added(new.first()), Self::leaf()),
+            (old, _) => (Self::leaf(), gone(old.first())),
+        }
     }
 
     /// The fields of a part that was not there before. Items of lists are fields themselves.
@@ -171,19 +199,6 @@ impl Fields {
     pub(crate) fn difference(&self, other: &Self) -> Self {
         let left = self.children.iter().filter_map(|(step, fields)| {
             let left = other.children.get(step).map_or_else(|| fields.clone(), |other| fields.difference(other));
-            (!left.is_empty()).then(|| (step.clone(), left))
-        });
-        Self { member: self.member && !other.member, children: left.collect() }
-    }
-
-    /// Without the paths of `other`, nor anything below them.
-    pub(crate) fn without(&self, other: &Self) -> Self {
-        let left = self.children.iter().filter_map(|(step, fields)| {
-            let left = match other.children.get(step) {
-                None => fields.clone(),
-                Some(gone) if gone.member => return None,
-                Some(gone) => fields.without(gone),
-            };
             (!left.is_empty()).then(|| (step.clone(), left))
         });
         Self { member: self.member && !other.member, children: left.collect() }
@@ -258,45 +273,56 @@ impl Fields {
         Value::Object(members)
     }
 
-    /// Takes the fields of the set out of a value. A container that is left empty goes too, unless it is kept.
-    pub(crate) fn remove_from(&self, schema: &Schema, value: &mut Value, keep: &Self) {
-        let nothing = Self::default();
-        let goes = |step: &str, fields: &Self| fields.member && keep.children.get(step).is_none_or(Self::is_empty);
+    /// The same, with every named member that holds something of the set.
+    fn with_holders(&self, schema: Option<&Schema>) -> Self {
+        let children = self.children.iter().map(|(step, fields)| {
+            let below = schema.and_then(|schema| match step.split_once(':') {
+                Some(("f", name)) => schema.member(name),
+                Some(("k", _)) => Some(schema.item()),
+                _ => None,
+            });
+            let mut fields = fields.with_holders(below);
+            fields.member |= schema.is_some_and(|schema| is_named(schema, step));
+            (step.clone(), fields)
+        });
+        Self { member: self.member, children: children.collect() }
+    }
+
+    /// What an apply leaves of an object whose fields these were before: without those that nobody wants any longer. What
+    /// belongs to nobody goes with the last owned member of what holds it.
+    pub(crate) fn pruned(&self, schema: &Schema, merged: &Value, wanted: &Self) -> Value {
+        if self.is_empty() {
+            return merged.clone();
+        }
+        let there = |value: &Value| Self::of(schema, value, false).with_holders(Some(schema));
+        let (before, all) = (self.with_holders(Some(schema)), there(merged));
+        let left = there(&before.removed_from(schema, merged)).union(&wanted.with_holders(Some(schema)));
+        let left = there(&all.difference(&left).removed_from(schema, merged));
+        all.difference(&left).intersection(&before).removed_from(schema, merged)
+    }
+
+    /// A value without the fields of the set. A map or a list that has nothing left is nothing.
+    fn removed_from(&self, schema: &Schema, value: &Value) -> Value {
+        if self.children.is_empty() {
+            return value.clone();
+        }
+        let kept = |step: &str, schema: Option<&Schema>, part: &Value| match self.children.get(step) {
+            Some(fields) if fields.member => None,
+            Some(fields) => Some(schema.map_or_else(|| part.clone(), |schema| fields.removed_from(schema, part))),
+            None => Some(part.clone()),
+        };
         match value {
             Value::Object(members) => {
-                for (step, fields) in &self.children {
-                    let Some(name) = step.strip_prefix("f:") else { continue };
-                    if goes(step, fields) {
-                        members.shift_remove(name);
-                        continue;
-                    }
-                    let kept = keep.children.get(step).unwrap_or(&nothing);
-                    if let (Some(schema), Some(value)) = (schema.member(name), members.get_mut(name)) {
-                        fields.remove_from(schema, value, kept);
-                        let empty =
-                            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-                        if empty && !kept.member {
-                            members.shift_remove(name);
-                        } else if empty {
-                            // What is wanted but has nothing left in it is nothing.
-                            *value = Value::Null;
-                        }
-                    }
-                }
+                let left = members.iter().filter_map(|(name, part)| {
+                    Some((name.clone(), kept(&format!("f:{name}"), schema.member(name), part)?))
+                });
+                Some(left.collect::<Map<_, _>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Object)
             }
             Value::Array(items) => {
-                items.retain(|item| {
-                    let step = item_step(schema, item);
-                    self.children.get(&step).is_none_or(|fields| !goes(&step, fields))
-                });
-                for item in items {
-                    let step = item_step(schema, item);
-                    if let Some(fields) = self.children.get(&step) {
-                        fields.remove_from(schema.item(), item, keep.children.get(&step).unwrap_or(&nothing));
-                    }
-                }
+                let left = items.iter().filter_map(|item| kept(&item_step(schema, item), Some(schema.item()), item));
+                Some(left.collect::<Vec<_>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Array)
             }
-            _ => {}
+            scalar => scalar.clone(),
         }
     }
 }
@@ -339,6 +365,30 @@ fn wrong_type(schema: &Schema, value: &Value) -> Option<String> {
     }
 }
 
+/// Why nobody could tell an item of a list from the others.
+fn unplaced(schema: &Schema, item: &Value) -> Option<String> {
+    let why = match (&schema.resolve().list, item) {
+        (ListType::Map(_), Value::Null) => "associative list with keys may not have a null element",
+        (ListType::Map(keys), Value::Object(_)) => {
+            let missing = keys.iter().all(|key| item.get(key).is_none() && schema.item().default_of(key).is_none());
+            let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
+            let why = "(and doesn't have default values for any key fields)";
+            return missing.then(|| {
+                format!(
+                    "associative list with keys has an element that omits all key fields [{}] {why}",
+                    keys.join(" ")
+                )
+            });
+        }
+        (ListType::Map(_), _) => "associative list with keys may not have non-map elements",
+        (ListType::Set, Value::Object(_)) => "associative list without keys has an element that's a map type",
+        (ListType::Set, Value::Array(_)) => "not supported: associative list with lists as elements",
+        (ListType::Set, Value::Null) => "associative list without keys has an element that's an explicit null",
+        _ => return None,
+    };
+    Some(why.to_owned())
+}
+
 /// Everything that keeps a value from being of its type, each with the path to it. The real server stops in an object at
 /// the first member it does not know, wherever that is in Go's order; here one is told last.
 fn untyped_parts(schema: &Schema, value: &Value) -> Vec<String> {
@@ -365,20 +415,8 @@ fn untyped_parts(schema: &Schema, value: &Value) -> Vec<String> {
             let mut seen = BTreeSet::new();
             let list = &schema.resolve().list;
             for (at, item) in items.iter().enumerate() {
-                if matches!(list, ListType::Map(_)) && !item.is_object() {
-                    let why = format!(": element {at}: associative list with keys may not have non-map elements");
-                    found.push(why);
-                    break;
-                }
-                if let ListType::Map(keys) = list
-                    && keys.iter().all(|key| key_of(schema.item(), item, key).is_null())
-                {
-                    let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
-                    found.push(format!(
-                        ": element {at}: associative list with keys has an element that omits all key fields [{}] (and \
-                         doesn't have default values for any key fields)",
-                        keys.join(" ")
-                    ));
+                if let Some(why) = unplaced(schema, item) {
+                    found.push(format!(": element {at}: {why}"));
                     break;
                 }
                 let place = match list {
@@ -462,16 +500,37 @@ mod tests {
     }
 
     #[test]
-    fn removal_takes_empty_containers_along_but_not_what_others_keep() {
+    fn an_apply_takes_its_fields_and_what_held_them_but_not_what_others_want() {
         let schema = deployment();
-        let nothing = Fields::default();
-        let all = Fields::of(&schema, &spec("1"), false);
-        let mut value = spec("1");
-        all.remove_from(&schema, &mut value, &nothing);
-        assert_eq!(value, json!({}));
+        let (nothing, all) = (Fields::default(), Fields::of(&deployment(), &spec("1"), false));
+        assert_eq!(all.pruned(&schema, &spec("1"), &nothing), Value::Null);
         let kept = Fields::of(&schema, &json!({"template": {"spec": {"containers": [{"name": "main"}]}}}), false);
-        let mut value = spec("1");
-        all.difference(&kept).remove_from(&schema, &mut value, &kept);
-        assert_eq!(value, json!({"template": {"spec": {"containers": [{"name": "main"}]}}}));
+        assert_eq!(
+            all.pruned(&schema, &spec("1"), &kept),
+            json!({"template": {"spec": {"containers": [{"name": "main"}]}}})
+        );
+    }
+
+    #[test]
+    fn what_nobody_owns_goes_with_what_held_it() {
+        let schema = Schema::named("core.v1.Container");
+        let probe = Fields::of(&schema, &json!({"name": "a", "readinessProbe": {"grpc": {"port": 1}}}), false);
+        let live = json!({"name": "a", "readinessProbe": {"grpc": {"port": 1, "service": ""}, "periodSeconds": 10}});
+        assert_eq!(probe.pruned(&schema, &live, &Fields::at("/name")), json!({"name": "a"}));
+    }
+
+    #[test]
+    fn items_that_are_there_twice_are_one_field() {
+        let schema = Schema::named("meta.v1.ObjectMeta");
+        let (once, twice) = (json!({"finalizers": ["x/y"]}), json!({"finalizers": ["x/y", "x/y"]}));
+        let place = [".finalizers[=\"x/y\"]"];
+        for (old, new) in [(&once, &twice), (&twice, &once)] {
+            let (changed, removed) = Fields::compare(&schema, old, new);
+            assert_eq!(
+                (changed.paths().as_slice(), removed.paths().as_slice()),
+                (&place.map(String::from)[..], &place.map(String::from)[..])
+            );
+        }
+        assert_eq!(Fields::of(&schema, &twice, false).paths(), place);
     }
 }

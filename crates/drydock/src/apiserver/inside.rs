@@ -71,7 +71,7 @@ impl ApiServer {
         let last = versions.checked_sub(1)? as usize;
         let change = state.latest(&call.served.resource.id).filter(|change| shows(change)).nth(last)?;
         let revision = change.revision.checked_sub(1)?;
-        let asked = call.params.number("resourceVersion").ok()?.unwrap_or(0);
+        let asked = call.params.revision().ok()?.unwrap_or(0);
         (call.params.get("continue").is_empty() && revision >= state.compacted() && revision >= asked)
             .then_some(revision)
     }

@@ -18,8 +18,8 @@ use super::validate::{self, Strictness};
 /// What is known about a change beside the object it leaves.
 pub(crate) struct Change<'a> {
     pub(crate) live: &'a Value,
-    /// The uid as the client says it.
-    pub(crate) uid: Option<&'a Value>,
+    /// What the client says about metadata that nobody can change, and that is not so.
+    pub(crate) fixed: &'a [(&'static str, Value)],
 }
 
 /// Refuses an object that breaks a rule.
@@ -30,14 +30,14 @@ pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) ->
     match change {
         None => {
             causes.extend(validate::name(behaviour.name, meta::name(object)));
-            metadata(object, &mut causes);
+            whole_metadata(object, &mut causes);
             finalizer_names(resource, object, &mut causes);
             own_rules(call, object, None, &mut causes);
         }
         Some(change) => {
             // Through its status, the metadata of a custom resource cannot be changed.
             if !(resource.custom && call.subresource == "status") {
-                metadata(object, &mut causes);
+                whole_metadata(object, &mut causes);
                 changed_metadata(change, object, &mut causes);
                 // Nobody looks at Events a second time.
                 if !behaviour.owns_nothing {
@@ -50,7 +50,7 @@ pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) ->
                 (behaviour.check_update)(change.live, object, &mut causes);
             }
             if behaviour.second != Second::Never && whole {
-                metadata(object, &mut causes);
+                whole_metadata(object, &mut causes);
                 finalizer_names(resource, object, &mut causes);
             }
             own_rules(call, object, Some(change.live), &mut causes);
@@ -80,13 +80,19 @@ fn metadata(object: &Value, causes: &mut Vec<Cause>) {
     validate::owners(object, causes);
 }
 
+/// All of it, as whoever sees an object for the first time looks at it.
+fn whole_metadata(object: &Value, causes: &mut Vec<Cause>) {
+    metadata(object, causes);
+    validate::finalizer_list(object, causes);
+}
+
 /// What of the metadata may change.
 fn changed_metadata(change: &Change<'_>, object: &Value, causes: &mut Vec<Cause>) {
     if meta::deleting(change.live) {
         validate::finalizers(change.live, object, causes);
     }
-    if let Some(uid) = change.uid.filter(|uid| **uid != "" && **uid != meta::uid(change.live)) {
-        causes.push(Cause::invalid("metadata.uid", uid, "field is immutable"));
+    for (field, said) in change.fixed {
+        causes.push(Cause::invalid(format!("metadata.{field}"), said, "field is immutable"));
     }
     metadata(object, causes);
 }

@@ -129,14 +129,20 @@ impl Managed {
         self.0.retain(|entry| !entry.fields.is_empty());
     }
 
+    /// Takes fields that are no longer there away from everybody. What somebody owns that never was there stays theirs.
+    pub(crate) fn lose(&mut self, removed: &Fields) {
+        for entry in &mut self.0 {
+            entry.fields = entry.fields.difference(removed);
+        }
+        self.0.retain(|entry| !entry.fields.is_empty());
+    }
+
     /// Records a write that was no apply: changed fields belong to the writer, removed ones to nobody.
     pub(crate) fn record(&mut self, changed: &Fields, removed: &Fields, manager: &Manager, time: &str) {
         if changed.is_empty() && removed.is_empty() {
             return;
         }
-        for entry in &mut self.0 {
-            entry.fields = entry.fields.without(removed);
-        }
+        self.lose(removed);
         self.take(changed, manager);
         if changed.is_empty() {
             return;
@@ -149,12 +155,52 @@ impl Managed {
     /// out on the Scale, which does not mention zero, and on the way back recognises only those who applied: everybody
     /// else's replicas end up in an entry of their own, which has no time.
     pub(crate) fn rescale(&mut self, replicas: &Fields, (before, after): (i64, i64), writer: &Manager) {
-        let owned = self.0.iter().filter(|entry| !entry.fields.intersection(replicas).is_empty());
-        let mut owners: Vec<_> = owned.map(|entry| entry.manager.clone()).collect();
+        let mut owners = self.owners(replicas);
         // What nobody owns stays so.
         if before != after && !owners.is_empty() {
             owners = if after == 0 { Vec::new() } else { vec![writer.clone()] };
         }
+        self.split(replicas, owners);
+    }
+
+    /// Records an apply through the scale sub-resource. Others who own the replicas mind if it changes them without force.
+    pub(crate) fn rescale_applied(
+        &mut self,
+        replicas: &Fields,
+        (changes, force): (bool, bool),
+        writer: &Manager,
+    ) -> Result<(), ApiError> {
+        let mut owners = self.owners(replicas);
+        owners.retain(|owner| owner != writer);
+        let shown = Fields::at("/spec/replicas");
+        let as_scale = |manager: &Manager| Entry {
+            manager: Manager { api_version: "autoscaling/v1".to_owned(), ..manager.clone() },
+            time: String::new(),
+            fields: shown.clone(),
+        };
+        if changes && !force {
+            let others = Self(owners.iter().map(as_scale).collect());
+            others.conflicts(&shown, writer).map_or(Ok(()), Err)?;
+        }
+        if changes {
+            owners.clear();
+        }
+        owners.push(writer.clone());
+        let own = self.fields(writer).union(replicas);
+        let time = self.time(writer);
+        self.set(writer, own, &time);
+        self.split(replicas, owners);
+        Ok(())
+    }
+
+    /// Those who own a field.
+    fn owners(&self, field: &Fields) -> Vec<Manager> {
+        let owned = self.0.iter().filter(|entry| !entry.fields.intersection(field).is_empty());
+        owned.map(|entry| entry.manager.clone()).collect()
+    }
+
+    /// Gives the replicas to these managers: who applied keeps them, everybody else has them in an entry of their own.
+    fn split(&mut self, replicas: &Fields, owners: Vec<Manager>) {
         for entry in &mut self.0 {
             if entry.manager.operation == Operation::Update || !owners.contains(&entry.manager) {
                 entry.fields = entry.fields.difference(replicas);

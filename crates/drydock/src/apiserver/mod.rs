@@ -48,6 +48,7 @@ mod quantity;
 mod ratchet;
 mod read;
 mod registry;
+mod repeated;
 mod request;
 mod review;
 mod rules;

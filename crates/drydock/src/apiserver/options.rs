@@ -71,6 +71,15 @@ pub(crate) fn check_write(call: &Call) -> Result<()> {
     if manager.len() > MANAGER_LENGTH {
         causes.push(Cause::too_long("fieldManager", &format!("may not be more than {MANAGER_LENGTH} bytes")));
     }
+    let hidden = |sign: char| sign.is_control() || sign.is_whitespace() && sign != ' ';
+    for (at, sign) in manager.char_indices().filter(|(_, sign)| hidden(*sign)) {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(sign));
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {why}", quoted(manager)),
+            field: "fieldManager".to_owned(),
+        });
+    }
     let dry_run = call.params.get("dryRun");
     if !matches!(dry_run, "" | "All") {
         causes.push(Cause::unsupported("dryRun", &json!([dry_run]), &[json!("All")]));
@@ -83,7 +92,37 @@ pub(crate) fn check_write(call: &Call) -> Result<()> {
     refuse(kind, &causes)
 }
 
-/// Options of a deletion, where they are in the body.
+/// A text as Go quotes it: signs that cannot be seen are numbers, but for the few that have names.
+fn quoted(text: &str) -> String {
+    let sign = |sign: char| match sign {
+        '"' | '\\' => format!("\\{sign}"),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\x07' => "\\a".to_owned(),
+        '\x08' => "\\b".to_owned(),
+        '\x0b' => "\\v".to_owned(),
+        '\x0c' => "\\f".to_owned(),
+        sign if sign.is_ascii_control() => format!("\\x{:02x}", u32::from(sign)),
+        sign if sign.is_control() => format!("\\u{:04x}", u32::from(sign)),
+        sign => sign.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(sign).collect::<String>())
+}
+
+/// The options of a deletion that are in the query, as they would be in a body.
+pub(crate) fn delete_query(params: &Params) -> Value {
+    let mut options = json!({});
+    if !params.get("propagationPolicy").is_empty() {
+        options["propagationPolicy"] = params.get("propagationPolicy").into();
+    }
+    if params.given("orphanDependents") {
+        options["orphanDependents"] = params.flag("orphanDependents").into();
+    }
+    options
+}
+
+/// Options of a deletion.
 pub(crate) fn check_delete(options: &Value) -> Result<()> {
     let mut causes = Vec::new();
     let policy = options.get("propagationPolicy").filter(|policy| !policy.is_null());

@@ -145,7 +145,12 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
             }
         }
     }
-    if list.iter().any(|one| !KNOWN.contains(&meta::text(one, "/op")) || meta::text(one, "/path").is_empty()) {
+    // Only a whole object can take the place of a whole object.
+    let whole = |one: &Value| meta::text(one, "/op") == "replace" && one.get("value").is_some_and(Value::is_object);
+    let placed = |one: &Value| {
+        one.get("path").is_some_and(|path| path.as_str().is_some_and(|path| !path.is_empty() || whole(one)))
+    };
+    if !list.iter().all(|one| KNOWN.contains(&meta::text(one, "/op")) && placed(one)) {
         return Err(rejected());
     }
     for one in &mut list {
@@ -158,6 +163,18 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
         meta::members(one).entry("value").or_insert(Value::Null);
     }
     serde_json::from_value(Value::Array(list)).map_err(|_| rejected())
+}
+
+/// Members of operations that nobody knows.
+pub(crate) fn unknown_members(body: &Bytes) -> Vec<String> {
+    let known = ["op", "path", "from", "value"];
+    let list = go_json::parse(body).ok();
+    let operations = list.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate();
+    operations
+        .flat_map(|(at, operation)| operation.as_object().into_iter().flatten().map(move |(name, _)| (at, name)))
+        .filter(|(_, name)| !known.contains(&name.as_str()))
+        .map(|(at, name)| format!("json patch unknown field \"[{at}].{name}\""))
+        .collect()
 }
 
 /// A few operations can build what no body could hold: lists in lists, copies of copies.
@@ -209,6 +226,11 @@ fn steps(object: &Value, operation: PatchOperation) -> Result<Vec<PatchOperation
         && is_absent(object, &json_patch_paths::plain(object, &test.path, false))
     {
         return Ok(Vec::new());
+    }
+    if let PatchOperation::Copy(copy) = &operation
+        && is_absent(object, &json_patch_paths::plain(object, &copy.from, false))
+    {
+        return Ok(vec![PatchOperation::Add(AddOperation { path: copy.path.clone(), value: Value::Null })]);
     }
     let PatchOperation::Move(moved) = operation else { return Ok(vec![operation]) };
     let from = json_patch_paths::plain(object, &moved.from, false);

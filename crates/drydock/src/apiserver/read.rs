@@ -51,6 +51,8 @@ impl Server {
     pub(crate) fn page(state: &State, call: &Call) -> Result<(Vec<Arc<Value>>, Value)> {
         Selector::read(call.params.get("labelSelector"), call.params.get("fieldSelector"))?;
         let limit = call.params.number("limit")?.filter(|limit| *limit > 0);
+        // Nobody waits for a list, but how long they would must be said well.
+        call.params.number("timeoutSeconds")?;
         check_list(&call.params)?;
         let selector = call.selector()?;
         let asked = call.params.revision()?;
@@ -81,7 +83,7 @@ impl Server {
                  without the continue parameter.",
             ));
         }
-        let limit = limit.unwrap_or(u64::MAX) as usize;
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
         let mut objects = state
             .list_at(&call.served.resource.id, call.namespace.as_deref(), revision)
             .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))

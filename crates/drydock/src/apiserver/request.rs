@@ -1,6 +1,7 @@
 //! From an HTTP request to what it means: a verb on a resource, with parameters.
 
 use std::collections::BTreeMap;
+use std::num::{IntErrorKind, ParseIntError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
@@ -22,6 +23,8 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) subresource: String,
+    /// Whether the path itself asks for changes, as it did before there was a parameter for it.
+    pub(crate) watching: bool,
 }
 
 impl Target {
@@ -32,6 +35,10 @@ impl Target {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
+        };
+        let (watching, rest) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            rest => (false, rest),
         };
         let (namespace, rest) = match rest {
             // Sub-resources of the namespace itself.
@@ -54,6 +61,7 @@ impl Target {
             namespace: namespace.map(str::to_owned),
             name: decode(name),
             subresource: subresource.into(),
+            watching,
         })
     }
 
@@ -61,6 +69,7 @@ impl Target {
     pub(crate) fn verb(&self, method: &Method, params: &Params) -> Option<&'static str> {
         let collection = self.name.is_empty();
         match *method {
+            Method::GET if self.watching => Some("watch"),
             Method::GET if params.flag("watch") && collection => Some("watch"),
             Method::GET => Some(if collection { "list" } else { "get" }),
             Method::POST if collection || !self.subresource.is_empty() => Some("create"),
@@ -121,13 +130,16 @@ impl Params {
     }
 
     /// A number; `None` when it is left out.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
         match self.get(name) {
             "" => Ok(None),
-            text => {
-                let wrong = |_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
-                text.parse().map(Some).map_err(wrong)
-            }
+            text => text.parse().map(Some).map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+            }),
         }
     }
 }

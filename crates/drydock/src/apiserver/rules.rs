@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::Cause;
 use super::meta;
+use super::validate;
 
 /// A field that keeps the value it was given first.
 pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
@@ -31,13 +32,30 @@ pub(super) fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
     }
 }
 
+/// Why a name should not be one of hosts too.
+fn no_hostname(object: &Value, used: &str) -> Option<String> {
+    let why = validate::no_label(meta::name(object)).join(" ");
+    let what = "which can result in surprising behavior; a DNS label is recommended";
+    (!why.is_empty()).then(|| format!("metadata.name: this is used in {used}, {what}: [{why}]"))
+}
+
 /// Pods are named after it.
 pub(super) fn long_name(object: &Value) -> Option<String> {
-    (meta::name(object).len() > 63).then(|| {
-        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
-         recommended: [must be no more than 63 characters]"
-            .to_owned()
-    })
+    no_hostname(object, "Pod names and hostnames")
+}
+
+pub(super) fn long_hostname(pod: &Value) -> Option<String> {
+    no_hostname(pod, "the Pod's hostname")
+}
+
+/// Why no file of a mounted volume could have a name.
+fn no_file(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("must not be '.'"),
+        ".." => Some("must not be '..'"),
+        _ if name.starts_with("..") => Some("must not start with '..'"),
+        _ => None,
+    }
 }
 
 /// Keys are names of files, and no two files have the same.
@@ -47,9 +65,15 @@ pub(super) fn keys(object: &Value, causes: &mut Vec<Cause>) {
     for field in ["data", "binaryData"] {
         for key in text(field).into_iter().flatten().map(|(key, _)| key) {
             let place = format!("{field}[{key}]");
+            if key.len() > 253 {
+                causes.push(Cause::invalid(place.clone(), &json!(key), "must be no more than 253 characters"));
+            }
             if !right(key) || key.is_empty() {
                 let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
                            or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+                causes.push(Cause::invalid(place.clone(), &json!(key), why));
+            }
+            if let Some(why) = no_file(key) {
                 causes.push(Cause::invalid(place.clone(), &json!(key), why));
             }
             if field == "data" && text("binaryData").is_some_and(|binary| binary.contains_key(key)) {
@@ -85,6 +109,12 @@ pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
             let why = "pod updates may not add or remove containers";
             causes.push(Cause::forbidden(format!("spec.{list}"), why));
             return;
+        }
+        let all = new.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+        for (at, container) in all.into_iter().flatten().enumerate() {
+            if meta::text(container, "/image").is_empty() {
+                causes.push(Cause::required(format!("spec.{list}[{at}].image"), ""));
+            }
         }
     }
     let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);

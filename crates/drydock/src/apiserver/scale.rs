@@ -5,8 +5,10 @@ use serde_json::{Map, Value, json};
 use super::columns;
 use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
+use super::fields::Fields;
 use super::fields::type_of;
 use super::go_json::shown;
+use super::managed::{Managed, Operation};
 use super::meta;
 use super::patch::{APPLY, patched};
 use super::registry::ScalePaths;
@@ -47,7 +49,19 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
     if !version.is_empty() {
         meta::metadata(&mut new).insert("resourceVersion".into(), version.into());
     }
-    let written = server.replace(&mut state, call, &live, new, Ownership::Written)?;
+    let mut ownership = Ownership::Written;
+    if call.verb == "patch" && media_type(&call.content_type) == APPLY {
+        let mut managed = Managed::of(&live);
+        let numbers = [&live, &new].map(|object| object.pointer(&paths.spec_replicas).and_then(Value::as_i64));
+        // Who says nothing about replicas changes nothing, not even whose they are.
+        if parse_body(&call.body)?.pointer("/spec/replicas").is_some() {
+            let asked = (numbers[0] != numbers[1], call.params.flag("force"));
+            let writer = call.field_manager(Operation::Apply);
+            managed.rescale_applied(&Fields::at(&paths.spec_replicas), asked, &writer)?;
+        }
+        ownership = Ownership::Applied { managed, untidy: false };
+    }
+    let written = server.replace(&mut state, call, &live, new, ownership)?;
     Ok(Answer::Other(200, show(&paths, &written.object), columns).into())
 }
 

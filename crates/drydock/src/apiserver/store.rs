@@ -63,6 +63,8 @@ pub(crate) struct State {
     dependents: BTreeMap<String, BTreeSet<Id>>,
     /// Addresses of Services, and whose they are.
     addresses: BTreeMap<IpAddr, Id>,
+    /// Objects of which a real server would have stored more than it shows.
+    untidy: BTreeSet<Id>,
 }
 
 /// The store; see the module.
@@ -80,6 +82,7 @@ impl Store {
             by_uid: BTreeMap::new(),
             dependents: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            untidy: BTreeSet::new(),
         }))
     }
 
@@ -170,6 +173,16 @@ impl State {
         self.addresses.keys().copied()
     }
 
+    /// Whether the next write of an object is one even if it changes nothing.
+    pub(crate) fn is_untidy(&self, id: &Id) -> bool {
+        self.untidy.contains(id)
+    }
+
+    /// Makes the next write of an object one even if it changes nothing.
+    pub(crate) fn mark_untidy(&mut self, id: Id) {
+        self.untidy.insert(id);
+    }
+
     /// Writes an object and gives it the next resource version.
     pub(crate) fn put(&mut self, id: Id, mut object: Value) -> Arc<Change> {
         self.revision += 1;
@@ -188,6 +201,7 @@ impl State {
 
     fn record(&mut self, id: Id, now: Option<Arc<Value>>, after: Arc<Value>, deleted: bool) -> Arc<Change> {
         let revision = self.revision;
+        self.untidy.remove(&id);
         let shelf = self.shelves.entry(id.0.clone()).or_default();
         let versions = shelf.objects.entry(id.1.clone()).or_default();
         let before = versions.last().and_then(|version| version.object.clone());
@@ -262,6 +276,7 @@ impl State {
     /// Drops the objects of a resource that is no more, together with its history, and ends its watches.
     pub(crate) fn forget(&mut self, resource: &str) {
         self.shelves.remove(resource);
+        self.untidy.retain(|id| *id.0 != *resource);
     }
 }
 

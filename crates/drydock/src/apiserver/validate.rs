@@ -395,6 +395,18 @@ pub(crate) fn is_subdomain(text: &str) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join(",")) }
 }
 
+/// Everything that keeps a name from being a label of DNS.
+pub(crate) fn no_label(name: &str) -> Vec<&'static str> {
+    let mut wrong = Vec::new();
+    if name.len() > 63 {
+        wrong.push("must be no more than 63 characters");
+    }
+    if !is_label(name) {
+        wrong.push(if name.split('.').all(is_label) { "must not contain dots" } else { LABEL_TEXT });
+    }
+    wrong
+}
+
 fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -403,16 +415,45 @@ fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
 }
 
+const WORD_TEXT: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// Everything that is wrong with a name that may say whose it is.
+fn unqualified(key: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let word = match key.split('/').collect::<Vec<_>>().as_slice() {
+        [word] => *word,
+        [prefix, word] => {
+            if prefix.is_empty() {
+                wrong.push("prefix part must be non-empty".to_owned());
+            } else if prefix.len() > 253 {
+                wrong.push("prefix part must be no more than 253 bytes".to_owned());
+            }
+            if !prefix.is_empty() && !prefix.split('.').all(is_label) {
+                wrong.push(format!("prefix part {SUBDOMAIN_TEXT}"));
+            }
+            *word
+        }
+        _ => {
+            let why = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("a valid label key {WORD_TEXT} {why}")];
+        }
+    };
+    if word.is_empty() {
+        wrong.push("name part must be non-empty".to_owned());
+    } else if word.len() > 63 {
+        wrong.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if word.is_empty() || !is_word(word) {
+        wrong.push(format!("name part {WORD_TEXT}"));
+    }
+    wrong
+}
+
 /// What is wrong with a key of labels or annotations.
 pub(crate) fn qualified_key(key: &str, path: &str, causes: &mut Vec<Cause>) {
-    let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
-    if word.is_empty() {
-        causes.push(Cause::invalid(path, &Value::from(key), "name part must be non-empty"));
-    }
-    let right = is_word(word) && !word.is_empty() && prefix.is_none_or(|prefix| prefix.split('.').all(is_label));
-    if !right {
-        causes.push(Cause::invalid(path, &Value::from(key), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
-    }
+    causes.extend(unqualified(key).iter().map(|why| Cause::invalid(path, &Value::from(key), why)));
 }
 
 /// The most all annotations of an object may take, keys and values together.
@@ -422,7 +463,8 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub(crate) fn annotations(annotations: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     let mut size = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-        qualified_key(&key.to_ascii_lowercase(), path, causes);
+        let wrong = unqualified(&key.to_ascii_lowercase());
+        causes.extend(wrong.iter().map(|why| Cause::invalid(path, &Value::from(key.as_str()), why)));
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_LIMIT {
@@ -438,9 +480,24 @@ pub(crate) fn annotations(annotations: Option<&Value>, path: &str, causes: &mut 
 pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         qualified_key(key, path, causes);
+        if value.as_str().is_some_and(|text| text.len() > 63) {
+            causes.push(Cause::invalid(path, value, "must be no more than 63 bytes"));
+        }
         if value.as_str().is_some_and(|text| !is_word(text)) {
             causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
         }
+    }
+}
+
+/// What is wrong with finalizers of any object.
+pub(crate) fn finalizer_list(object: &Value, causes: &mut Vec<Cause>) {
+    let all = meta::finalizers(object);
+    for name in &all {
+        qualified_key(name, "metadata.finalizers", causes);
+    }
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid("metadata.finalizers", &Value::from(all), why));
     }
 }
 
@@ -457,7 +514,7 @@ pub(crate) fn finalizer_names(object: &Value, causes: &mut Vec<Cause>) {
 /// An object that is being deleted can only lose finalizers.
 pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let held = meta::finalizers(old);
-    let added: Vec<_> = meta::finalizers(new).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
+    let added: BTreeSet<_> = meta::finalizers(new).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
     if !added.is_empty() {
         let list = added.iter().map(|finalizer| format!("{finalizer:?}")).collect::<Vec<_>>().join(", ");
         let why = format!(
@@ -470,44 +527,60 @@ pub(crate) fn finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 /// What is wrong with a list of owners.
 pub(crate) fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let told = causes.len();
+    let mut controller: Option<&Value> = None;
     for owner in owners.into_iter().flatten() {
-        for (field, word) in [("apiVersion", "version"), ("kind", "kind"), ("name", ""), ("uid", "")] {
-            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                let why = format!("{word} must not be empty").trim_start().to_owned();
-                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &Value::from(""), &why));
+        let (version, text) = (version_of(meta::text(owner, "/apiVersion")), |field: &str| meta::text(owner, field));
+        for (field, empty, why) in [
+            ("apiVersion", version.is_empty(), "version must not be empty"),
+            ("kind", text("/kind").is_empty(), "must not be empty"),
+            ("name", text("/name").is_empty(), "must not be empty"),
+            ("uid", text("/uid").is_empty(), "must not be empty"),
+        ] {
+            if empty {
+                let value = owner.get(field).cloned().unwrap_or_else(|| Value::from(""));
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &value, why));
             }
         }
-    }
-    for owner in owners.into_iter().flatten() {
-        if meta::text(owner, "/kind") == "Event" && meta::text(owner, "/apiVersion") == "v1" {
+        if text("/kind") == "Event" && text("/apiVersion") == "v1" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
-            let members = order.iter().filter_map(|name| Some(((*name).to_owned(), owner.get(*name)?.clone())));
-            causes.push(Cause::invalid("metadata.ownerReferences", &Value::Object(members.collect()), why));
+            causes.push(Cause::invalid("metadata.ownerReferences", &as_in_go(owner), why));
         }
-    }
-    if causes.len() > told {
-        return;
-    }
-    let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool).unwrap_or(false);
-    let controllers: Vec<_> = owners.into_iter().flatten().filter(is_controller).collect();
-    if let [first, second, ..] = controllers.as_slice() {
+        if owner.get("controller").and_then(Value::as_bool) != Some(true) {
+            continue;
+        }
+        let Some(first) = controller else {
+            controller = Some(owner);
+            continue;
+        };
         let show = |owner: &Value| format!("{}/{}", meta::text(owner, "/kind"), meta::text(owner, "/name"));
         let why = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
             show(first),
-            show(second)
+            show(owner)
         );
-        causes.push(Cause::invalid_unshown("metadata.ownerReferences", &why));
+        let all: Vec<_> = owners.into_iter().flatten().map(as_in_go).collect();
+        causes.push(Cause::invalid("metadata.ownerReferences", &Value::Array(all), &why));
+    }
+}
+
+/// An owner with its fields in the order of Go's struct.
+fn as_in_go(owner: &Value) -> Value {
+    let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    Value::Object(order.iter().filter_map(|name| Some(((*name).to_owned(), owner.get(*name)?.clone()))).collect())
+}
+
+/// The version in `group/version`; empty where that is not what it is.
+fn version_of(api_version: &str) -> &str {
+    match api_version.split('/').collect::<Vec<_>>().as_slice() {
+        [version] | [_, version] => version,
+        _ => "",
     }
 }
 
 fn is_word(text: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && edge(bytes.first())
+    edge(bytes.first())
         && edge(bytes.last())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }

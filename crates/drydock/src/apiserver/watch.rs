@@ -61,8 +61,8 @@ impl Server {
         let bookmarks = call.params.flag("allowWatchBookmarks");
         // Asked not to show what is there, a watch without a version begins now.
         let only_changes = call.params.given("sendInitialEvents") && !stream_list;
-        let lasts =
-            call.params.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map_or(LASTS, Duration::from_secs);
+        let asked_for = call.params.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let lasts = asked_for.map_or(LASTS, |seconds| Duration::from_secs(seconds.unsigned_abs()));
         let now = self.clock.now();
         let resource = call.served.resource.id.clone();
         let mut state = self.store.lock();

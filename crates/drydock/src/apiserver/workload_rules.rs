@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::error::Cause;
 use super::meta;
 use super::pod_rules::{self, non_negative};
+use super::rules::selector_stays;
 use super::validate;
 
 const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
@@ -20,6 +21,16 @@ pub(super) fn replica_set(object: &Value, causes: &mut Vec<Cause>) {
 pub(super) fn daemon_set(object: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
     selected_template(object.get("spec").unwrap_or(&nothing), causes);
+}
+
+/// How often names of ReplicaSets collided can only grow.
+pub(super) fn changed_deployment(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    selector_stays(old, new, causes);
+    let collisions = |object: &Value| object.pointer("/status/collisionCount").and_then(Value::as_i64);
+    if collisions(old).is_some_and(|before| collisions(new).unwrap_or(0) < before) {
+        let found = json!(collisions(new).unwrap_or(0));
+        causes.push(Cause::invalid("status.collisionCount", &found, "cannot be decremented"));
+    }
 }
 
 pub(super) fn deployment(object: &Value, causes: &mut Vec<Cause>) {
@@ -163,6 +174,7 @@ fn counts(deployment: &Value, causes: &mut Vec<Cause>) {
     for field in fields.into_iter().chain(["observedGeneration"]) {
         non_negative(status, "status", field, causes);
     }
+    non_negative(status, "status", "collisionCount", causes);
     for field in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
         if number(field) > number("replicas") {
             let why = "cannot be greater than status.replicas";

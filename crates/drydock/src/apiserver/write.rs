@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::apply::repeated_keys;
 use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::fields::Fields;
@@ -15,12 +16,13 @@ use super::go_json;
 use super::judge::{Change, judge, of_another_kind};
 use super::managed::{Managed, Operation};
 use super::meta;
-use super::patch::{APPLY, STRATEGIC};
+use super::patch::{APPLY, STRATEGIC, unknown_members};
 use super::protobuf;
 use super::registry::{Resource, api_version};
+use super::repeated::repeated;
 use super::request::{Call, media_type};
 use super::server::{Answer, Reply, Server};
-use super::store::{Key, State};
+use super::store::{Id, Key, State};
 use super::zero::zero;
 
 /// How often a generated name is tried again when it is taken.
@@ -31,7 +33,17 @@ pub(crate) enum Ownership {
     /// Whoever wrote owns what changed.
     Written,
     /// Server-side apply has worked it out.
-    Applied(Managed),
+    Applied {
+        managed: Managed,
+        /// Whether a real server would store more than it shows.
+        untidy: bool,
+    },
+}
+
+impl Ownership {
+    fn is_untidy(&self) -> bool {
+        matches!(self, Self::Applied { untidy: true, .. })
+    }
 }
 
 /// A write that was carried out, or would have been.
@@ -120,6 +132,8 @@ impl Server {
     ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
         let behaviour = resource.behaviour;
+        let untidy = ownership.is_untidy();
+        take_empty(call, &mut object);
         self.check_namespace(state, call, &object)?;
         let key = Key {
             namespace: call.namespace.clone().unwrap_or_default(),
@@ -175,7 +189,12 @@ impl Server {
         if call.dry_run() {
             return Ok(Arc::new(object));
         }
-        Ok(self.put(state, call.author(), (resource.id.clone(), key), object))
+        let id = (resource.id.clone(), key);
+        let written = self.put(state, call.author(), id.clone(), object);
+        if untidy {
+            state.mark_untidy(id);
+        }
+        Ok(written)
     }
 
     /// Replaces the live state of an object by a new one, as far as the client may.
@@ -209,8 +228,10 @@ impl Server {
         ownership: Ownership,
     ) -> Result<Arc<Value>> {
         let resource = &call.served.resource;
+        let untidy = ownership.is_untidy();
+        let empty = take_empty(call, &mut new);
         check_identity(call, live, &new)?;
-        let said = new.pointer("/metadata/uid").cloned();
+        let fixed = changed_fixed(live, &new);
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
@@ -234,13 +255,16 @@ impl Server {
         if !first.is_empty() {
             return Err(ApiError::invalid(resource, meta::name(&new), &first));
         }
-        judge(call, &new, Some(&Change { live, uid: said.as_ref() }))?;
+        put_empty(&empty, &mut new);
+        judge(call, &new, Some(&Change { live, fixed: &fixed }))?;
+        take_empty(call, &mut new);
         let before = Managed::of(live);
+        let id = id_of(call, live);
         stamp_version(call, &mut new);
         // That somebody wrote what was there already is not worth a version.
         if managed.is_but_for_times(&before) {
             before.write_to(&mut new);
-            if new == **live {
+            if new == **live && !untidy && !state.is_untidy(&id) {
                 return Ok(live.clone());
             }
         }
@@ -248,19 +272,22 @@ impl Server {
         if call.dry_run() {
             return Ok(Arc::new(new));
         }
-        let id = (resource.id.clone(), Key { namespace: meta::namespace(live).into(), name: meta::name(live).into() });
         // The last finalizer of an object that is being deleted was taken away: watches see it go, not change.
         if is_finished(&new) {
             self.remove(state, call.author(), id);
             return Ok(Arc::new(new));
         }
-        Ok(self.put(state, call.author(), id, new))
+        let written = self.put(state, call.author(), id.clone(), new);
+        if untidy {
+            state.mark_untidy(id);
+        }
+        Ok(written)
     }
 
     /// Records who owns what after a write.
     fn own(&self, call: &Call, old: &Value, new: &Value, mut managed: Managed, ownership: Ownership) -> Managed {
         match ownership {
-            Ownership::Applied(applied) => applied,
+            Ownership::Applied { managed: applied, .. } => applied,
             Ownership::Written => {
                 if let Some(replicas) = call.replicas_path() {
                     let numbers = (replicas_at(replicas, old), replicas_at(replicas, new));
@@ -330,6 +357,46 @@ impl Server {
         }
         Ok(key.name)
     }
+}
+
+/// Takes out the empty maps that only rules may see, and says which there were.
+fn take_empty(call: &Call, object: &mut Value) -> Vec<&'static str> {
+    let empty = |field: &&str| object.get(*field).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
+    let fields: Vec<_> = call.served.resource.behaviour.told_apart.iter().copied().filter(empty).collect();
+    for field in &fields {
+        meta::members(object).shift_remove(*field);
+    }
+    fields
+}
+
+/// Puts them back where nothing else is by now.
+fn put_empty(fields: &[&str], object: &mut Value) {
+    for field in fields {
+        meta::members(object).entry(*field).or_insert_with(|| Value::Object(serde_json::Map::new()));
+    }
+}
+
+/// The place of an object in the store.
+fn id_of(call: &Call, object: &Value) -> Id {
+    let key = Key { namespace: meta::namespace(object).into(), name: meta::name(object).into() };
+    (call.served.resource.id.clone(), key)
+}
+
+/// Whether more is stored of an applied object than anybody will see of it. A real server stores custom resources as they
+/// were applied, with all that is empty in their metadata, and drops that when it reads them: what it reads never equals what
+/// it has, so the next write is one even if it changes nothing.
+pub(crate) fn is_untidy(call: &Call, applied: &Value) -> bool {
+    const STORED_AS_SENT: [&str; 5] = ["annotations", "finalizers", "generateName", "labels", "ownerReferences"];
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    let metadata = applied.get("metadata").filter(|_| call.served.resource.custom && call.subresource.is_empty());
+    let at = |field: &&str| metadata.and_then(|metadata| metadata.get(*field));
+    STORED_AS_SENT.iter().filter_map(at).any(is_nothing)
 }
 
 /// Custom resources may have finalizers that do not say whose they are, but it is not recommended.
@@ -424,9 +491,12 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         // Whoever applies nothing means it, and is told when that cannot be.
         if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
             schema.drop_nulls(metadata);
-            // Here alone a time that is empty is none.
+            // Nobody reads a time that only the server can know.
             if let Value::Object(members) = metadata {
-                members.retain(|field, value| field != "creationTimestamp" || value != "");
+                members.shift_remove("creationTimestamp");
+                let is_time =
+                    |value: &Value| value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok());
+                members.retain(|field, value| field != "deletionTimestamp" || is_time(value));
             }
         }
     } else {
@@ -436,7 +506,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     schema.prune(object, "", &mut dropped);
     if !resource.custom {
         decode(schema, object).map_err(|why| unreadable(call, &why))?;
+        let empty = take_empty(call, object);
         schema.drop_empty(object);
+        put_empty(&empty, object);
     } else if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
         decode(schema, metadata).map_err(|why| unreadable(call, &why))?;
         schema.drop_empty(metadata);
@@ -447,7 +519,8 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     if let Some(lens) = resource.lens {
         lens.store(object);
     }
-    let unknown: Vec<_> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
+    let mut unknown = said_twice(call);
+    unknown.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
     match call.params.get("fieldValidation") {
         "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
             let why = format!("strict decoding error: {}", unknown.join(", "));
@@ -467,6 +540,21 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
         warnings
     })
+}
+
+/// What a client that looked twice at its body would not have sent.
+fn said_twice(call: &Call) -> Vec<String> {
+    let again = |name: &str| repeated(&call.body).iter().map(|path| format!("{name} {path:?}")).collect::<Vec<_>>();
+    match media_type(&call.content_type) {
+        "application/json-patch+json" => {
+            let mut wrong = unknown_members(&call.body);
+            wrong.extend(again("json patch duplicate field"));
+            wrong
+        }
+        APPLY => repeated_keys(&call.body),
+        "application/yaml" | protobuf::MEDIA_TYPE => Vec::new(),
+        _ => again("duplicate field"),
+    }
 }
 
 /// Whether a version is one of the group's: the real server would try to convert it.
@@ -535,6 +623,17 @@ fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
         return Err(ApiError::modified(resource, name));
     }
     Ok(())
+}
+
+/// What a client says about metadata that nobody can change, and that is not so. What it leaves out stays as it is, and the
+/// time of a deletion does so in any case.
+fn changed_fixed(live: &Value, new: &Value) -> Vec<(&'static str, Value)> {
+    let changed = |field: &'static str| {
+        let (held, said) = (live.get("metadata")?.get(field), new.get("metadata")?.get(field)?);
+        let settled = field == "deletionTimestamp" && held.is_some();
+        (!settled && *said != "" && Some(said) != held).then(|| (field, said.clone()))
+    };
+    ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"].into_iter().filter_map(changed).collect()
 }
 
 /// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.

@@ -2,6 +2,7 @@
 
 mod crds;
 mod deletion;
+mod edges;
 mod kubectl;
 mod patches;
 mod reading;

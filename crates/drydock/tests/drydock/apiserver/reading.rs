@@ -193,7 +193,7 @@ async fn a_watch_ends_in_time_and_sends_bookmarks() {
 async fn a_watch_may_be_asked_to_last_longer_than_time() {
     let server = server();
     let client = server.client("test");
-    let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", u64::MAX);
+    let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", i64::MAX);
     let request = http::Request::get(path).body(Vec::new()).unwrap();
     let mut events = client.request_events::<ConfigMap>(request).await.unwrap().boxed();
     make(&configs(&client), &["a"]).await;
