@@ -370,7 +370,7 @@ fn unplaced(schema: &Schema, item: &Value) -> Option<String> {
     let why = match (&schema.resolve().list, item) {
         (ListType::Map(_), Value::Null) => "associative list with keys may not have a null element",
         (ListType::Map(keys), Value::Object(_)) => {
-            let missing = keys.iter().all(|key| item.get(key).is_none() && schema.item().default_of(key).is_none());
+            let missing = keys.iter().all(|key| key_of(schema.item(), item, key).is_null());
             let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
             let why = "(and doesn't have default values for any key fields)";
             return missing.then(|| {

@@ -118,7 +118,7 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
             match (members.get_mut(name), value) {
                 (Some(slot @ Value::Object(_)), Value::Object(_)) => strategic(schema, slot, value)?,
                 (Some(slot @ Value::Array(_)), Value::Array(items)) if schema.merge => {
-                    merge_items(schema, slot, items)?
+                    merge_items(schema, slot, items)?;
                 }
                 (Some(slot @ Value::Array(_)), Value::Array(_)) => *slot = value.clone(),
                 // There is nothing to merge with, so nobody asks whether an item is there twice.

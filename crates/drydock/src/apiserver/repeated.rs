@@ -98,6 +98,6 @@ mod tests {
     fn members_are_named_where_they_come_up_again() {
         let body = br#"{"data": {"k": "1", "k": 2, "k": null}, "list": [{}, {"x": 1.5, "x": true}], "data": {}}"#;
         assert_eq!(repeated(body), ["data.k", "list[1].x", "data"]);
-        assert_eq!(repeated(b"{\"a\": 1"), [String::new(); 0]);
+        assert!(repeated(b"{\"a\": 1").is_empty());
     }
 }

@@ -144,7 +144,8 @@ fn port(port: &Value, before: &[Value], several: bool, path: &str, causes: &mut 
 
 /// No two ports are the same number of the same protocol.
 fn places(ports: &[Value], causes: &mut Vec<Cause>) {
-    let place = |port: &Value| (port.get("protocol").cloned(), port.get("port").cloned());
+    let number = |port: &Value| port.get("port").and_then(Value::as_i64).unwrap_or(0);
+    let place = |port: &Value| (port.get("protocol").cloned(), number(port));
     for (at, port) in ports.iter().enumerate() {
         if ports.iter().take(at).any(|other| place(other) == place(port)) {
             let (protocol, number) = place(port);

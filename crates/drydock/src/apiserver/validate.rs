@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::error::Cause;
 use super::meta;
 use super::schema::{Kind, ListType, Schema, join};
+use super::zero::zero;
 
 /// What a name must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,9 +153,11 @@ fn unique(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-/// A key field of a list item, or its default.
+/// A key field of a list item, or its default. Go's types have one for every key: nothing.
 pub(crate) fn key_of(item_schema: &Schema, item: &Value, key: &str) -> Value {
-    item.get(key).filter(|value| !value.is_null()).or_else(|| item_schema.default_of(key)).cloned().unwrap_or_default()
+    let found = item.get(key).filter(|value| !value.is_null()).or_else(|| item_schema.default_of(key));
+    let typed = item_schema.type_name().and_then(|_| item_schema.member(key));
+    found.cloned().or_else(|| typed.map(zero)).unwrap_or_default()
 }
 
 fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &mut Vec<Cause>) {

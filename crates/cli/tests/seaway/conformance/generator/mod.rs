@@ -32,8 +32,6 @@ struct Author {
     things: Vec<Thing>,
     /// Most requests of a script are about the same few kinds.
     kinds: Vec<&'static Kind>,
-    /// Whether it writes what only the server can judge.
-    edges: bool,
 }
 
 /// Adds one or more requests.
@@ -45,9 +43,11 @@ const MOVES: &[(u64, Move)] = &[
     (9, write::update),
     (3, write::update_blindly),
     (14, change::json_patch),
+    (4, items::json_patch),
     (6, change::merge_patch),
     (4, change::strategic_patch),
     (9, change::apply),
+    (8, zeros::zero),
     (6, change::status),
     (3, change::scale),
     (8, read::get),
@@ -61,12 +61,6 @@ const MOVES: &[(u64, Move)] = &[
     (6, bad::request),
 ];
 
-/// What may come too when somebody asks for the edges, where the servers are known to differ once in some hundred scripts.
-const AT_THE_EDGES: &[(u64, Move)] = &[(4, items::json_patch), (8, zeros::zero)];
-
-/// In the environment: whether to go to the edges of kinds.
-const EDGES: &str = "SEAWAY_CONFORMANCE_EDGES";
-
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.
 const DEFINED_IN: u64 = 25;
 
@@ -76,9 +70,7 @@ pub fn script(number: u64) -> Vec<Step> {
         return definitions::script(Seed::new(number).fork("definitions"));
     }
     let seed = Seed::new(number).fork("conformance");
-    let edges = std::env::var(EDGES).is_ok_and(|asked| !asked.is_empty());
-    let moves = || MOVES.iter().chain(AT_THE_EDGES.iter().filter(|_| edges));
-    let mut author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new(), edges };
+    let mut author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new() };
     for _ in 0..=author.below(3) {
         let total = KINDS.iter().map(|kind| kind.weight).sum();
         let mut draw = author.below(total);
@@ -93,8 +85,8 @@ pub fn script(number: u64) -> Vec<Step> {
     let length = 5 + author.below(9) as usize;
     write::create(&mut author);
     while author.steps.len() < length {
-        let mut draw = author.below(moves().map(|(weight, _)| weight).sum());
-        let next = moves().find(|(weight, _)| {
+        let mut draw = author.below(MOVES.iter().map(|(weight, _)| weight).sum());
+        let next = MOVES.iter().find(|(weight, _)| {
             draw < *weight || {
                 draw -= weight;
                 false
@@ -155,10 +147,10 @@ impl Author {
         self.things.retain(|other| other.kind.plural != thing.kind.plural || other.name != thing.name);
     }
 
-    /// A right change of a kind, sometimes a wrong one, and at the edges one of which only the server knows.
+    /// A right change of a kind, sometimes a wrong one, sometimes one of which only the server knows.
     fn change(&self, kind: &Kind, wrong_in: u64) -> Value {
         let mut texts = if self.once_in(wrong_in) { kind.faults } else { kind.changes };
-        if self.edges && !kind.edges().is_empty() && self.once_in(4) {
+        if !kind.edges().is_empty() && self.once_in(4) {
             texts = kind.edges();
         }
         serde_json::from_str(self.word(texts)).unwrap()
