@@ -44,7 +44,9 @@ pub(crate) fn followed(server: &Server, state: &mut State, change: &Arc<Change>)
 /// Goes on with the deletion of a definition whose last object may have gone.
 pub(crate) fn instance_followed(server: &Server, state: &mut State, change: &Arc<Change>) {
     let id = (Arc::from(DEFINITIONS), Key { namespace: String::new(), name: change.id.0.to_string() });
-    if change.deleted && state.get(&id.0, &id.1).is_some_and(|definition| meta::deleting(definition)) {
+    // What goes at once is taken care of by who takes it away.
+    let waited = change.deleted && meta::deleting(&change.after);
+    if waited && state.get(&id.0, &id.1).is_some_and(|definition| meta::deleting(definition)) {
         terminate(server, state, &id);
     }
 }
