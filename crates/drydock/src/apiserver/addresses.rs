@@ -68,11 +68,19 @@ pub(crate) fn check_owner(service: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// No two Services have the same address.
-pub(crate) fn check_free(service: &Value, state: &State, causes: &mut Vec<Cause>) {
+/// No two Services have the same address. Where nothing is given out it is refused in other words.
+pub(crate) fn check_free(service: &Value, state: &State, dry_run: bool, causes: &mut Vec<Cause>) {
     let address = meta::text(service, "/spec/clusterIP");
     if address.parse::<Ipv4Addr>().is_ok_and(|address| address.octets()[..2] != RANGE) {
-        let why = format!("failed to allocate IP {address}: the provided network does not match the current range");
+        let [first, second] = RANGE;
+        let why = if dry_run {
+            format!(
+                "failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of valid \
+                 IPs is {first}.{second}.0.0/16"
+            )
+        } else {
+            format!("failed to allocate IP {address}: the provided network does not match the current range")
+        };
         causes.push(Cause::invalid("spec.clusterIPs", &json!([address]), &why));
     }
     let holder = address.parse().ok().and_then(|address| state.holder(address));

@@ -81,8 +81,8 @@ pub(crate) struct Behaviour {
     pub(crate) check_before: fn(&Value, &mut Vec<Cause>),
     /// Rules for a new object that come before all others.
     pub(crate) check_first: fn(&Value, &mut Vec<Cause>),
-    /// Rules for a new object, given what else is stored.
-    pub(crate) check_new: fn(&Value, &State, &mut Vec<Cause>),
+    /// Rules for a new object, given what else is stored, and whether it is only tried.
+    pub(crate) check_new: fn(&Value, &State, bool, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// Rules for a new object, or for a change from what was before.
@@ -142,7 +142,7 @@ const PLAIN: Behaviour = Behaviour {
     check: |_, _| {},
     check_before: |_, _| {},
     check_first: |_, _| {},
-    check_new: |_, _, _| {},
+    check_new: |_, _, _, _| {},
     check_update: |_, _, _| {},
     check_whole: |_, _, _| {},
     check_status: |_, _| {},

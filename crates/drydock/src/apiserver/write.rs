@@ -169,7 +169,7 @@ impl Server {
         }
         judge(call, &object, None)?;
         let mut causes = Vec::new();
-        (behaviour.check_new)(&object, state, &mut causes);
+        (behaviour.check_new)(&object, state, call.dry_run(), &mut causes);
         if !causes.is_empty() {
             return Err(ApiError::invalid(resource, &key.name, &causes));
         }

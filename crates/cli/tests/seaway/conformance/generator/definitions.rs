@@ -45,7 +45,7 @@ struct Defining {
 }
 
 pub(super) fn script(seed: Seed) -> Vec<Step> {
-    let author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new(), edges: false };
+    let author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new() };
     let (kind, spec) = if author.once_in(3) { (&BOAT, DEFINITION_OF_BOATS) } else { (&SHIP, DEFINITION_OF_SHIPS) };
     let mut spec: Value = serde_json::from_str(spec).unwrap();
     spec["group"] = "<<ns>>.conformance.seaway.dev".into();
