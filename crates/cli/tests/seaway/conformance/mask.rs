@@ -130,7 +130,8 @@ impl Mask {
                     .and_then(Value::as_str)
                     .is_some_and(|kind| kind.ends_with("List") || kind == "Table" || kind == "Status")
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
-                let defines = members.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
+                // In a list it does not say of which kind it is.
+                let defines = members.get("status").is_some_and(|status| status.get("acceptedNames").is_some());
                 let cause = members.contains_key("field") && members.contains_key("reason");
                 sort_causes(members);
                 for (key, member) in members.iter_mut() {
