@@ -64,15 +64,19 @@ impl Users {
 
     /// Waits for the first good answer; what was seen before it does not count.
     pub async fn forget_until_served(&self) {
-        loop {
-            let mut seen = self.seen.lock().unwrap();
-            if seen.keys().any(|(_, code)| (200..400).contains(code)) {
-                return;
-            }
-            seen.clear();
-            drop(seen);
+        while !self.is_served() {
             tokio::time::sleep(PAUSE / 8).await;
         }
+    }
+
+    /// Whether there was a good answer; forgets the others until then.
+    fn is_served(&self) -> bool {
+        let mut seen = self.seen.lock().unwrap();
+        let served = seen.keys().any(|(_, code)| (200..400).contains(code));
+        if !served {
+            seen.clear();
+        }
+        served
     }
 
     /// Failed requests that no pod of `faulty` answered: failed because of the rollout.
