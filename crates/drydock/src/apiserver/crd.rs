@@ -245,9 +245,12 @@ pub(crate) fn committed(server: &Server, state: &mut State, change: &Arc<Change>
 }
 
 fn resource(definition: &Value) -> Resource {
-    let name = |field: &str| meta::text(definition, &format!("/spec/names/{field}")).to_owned();
+    // Those that are wanted may belong to somebody else.
+    let accepted = !meta::text(definition, "/status/acceptedNames/plural").is_empty();
+    let names = if accepted { "/status/acceptedNames" } else { "/spec/names" };
+    let name = |field: &str| meta::text(definition, &format!("{names}/{field}")).to_owned();
     let list = |field: &str| {
-        let list = meta::strings(definition.pointer(&format!("/spec/names/{field}")));
+        let list = meta::strings(definition.pointer(&format!("{names}/{field}")));
         list.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let group = meta::text(definition, "/spec/group").to_owned();

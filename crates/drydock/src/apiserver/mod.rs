@@ -24,6 +24,7 @@ mod fields;
 mod garbage;
 mod go_json;
 mod go_names;
+mod go_regex;
 mod inside;
 mod json_patch_paths;
 mod judge;

@@ -11,6 +11,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::error::Cause;
+use super::go_regex;
 use super::meta;
 use super::schema::{Kind, ListType, Schema, join};
 use super::zero::zero;
@@ -32,7 +33,7 @@ fn is_match(pattern: &str, text: &str) -> bool {
     static KNOWN: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if !known.contains_key(pattern) {
-        known.insert(pattern.to_owned(), Regex::new(pattern).ok());
+        known.insert(pattern.to_owned(), go_regex::compile(pattern).ok());
     }
     known.get(pattern).is_some_and(|pattern| pattern.as_ref().is_some_and(|pattern| pattern.is_match(text)))
 }

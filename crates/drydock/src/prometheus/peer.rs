@@ -143,14 +143,17 @@ fn prometheus_itself_says_the_same() {
                 let asked =
                     |query: &str| ask(&storage, seconds, query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
                 // The last digits are each program's own.
-                let mut query = format!("round({query}, 0.0001)");
-                let mut answer = asked(&query);
-                if answer.contains("NaN") {
-                    // promtool finds no NaN equal to another, but it can be asked where they are.
-                    query = format!("({query}) != bool ({query})");
-                    answer = asked(&query);
+                let query = format!("round({query}, 0.0001)");
+                // promtool finds no NaN equal to another, but it can be asked where they are and what the others are.
+                let queries = match asked(&query) {
+                    answer if answer.contains("NaN") => {
+                        vec![format!("({query}) != bool ({query})"), format!("({query}) == ({query})")]
+                    }
+                    _ => vec![query],
+                };
+                for query in queries {
+                    text += &case(&query, seconds, &asked(&query));
                 }
-                text += &case(&query, seconds, &answer);
             }
         }
     }

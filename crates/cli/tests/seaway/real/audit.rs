@@ -103,7 +103,7 @@ impl Audit {
         book.held = false;
         book.found.extend(objects.into_iter().map(|(resource, object)| {
             let (namespace, name) = (&object["metadata"]["namespace"], &object["metadata"]["name"]);
-            let group = object["apiVersion"].as_str().and_then(|version| version.split('/').next());
+            let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map_or("", |it| it.0);
             json!({
                 "user": {"username": OPERATOR},
                 "verb": "patch",

@@ -50,7 +50,8 @@ impl Users {
                 let mut tick = tokio::time::interval(PAUSE);
                 loop {
                     tick.tick().await;
-                    let answer = ask(&client, at, host).await;
+                    let answer = tokio::time::timeout(PATIENCE, ask(&client, at, host)).await;
+                    let answer = answer.unwrap_or_else(|_| ("-".to_owned(), 0));
                     *seen.lock().unwrap().entry(answer).or_default() += 1;
                 }
             });
@@ -85,6 +86,9 @@ impl Users {
         self.seen().into_iter().filter(|(key, _)| ours(key)).map(|(_, count)| count).sum()
     }
 }
+
+/// An answer that takes longer is none.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn ask(client: &Client<HttpConnector, Empty<bytes::Bytes>>, at: SocketAddr, host: &str) -> (String, u16) {
     let request = http::Request::get(format!("http://{at}/")).header("host", host);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::apiserver::error::Cause;
+use crate::apiserver::go_regex;
 use crate::apiserver::meta;
 
 /// Where a part of a schema stands.
@@ -196,28 +197,10 @@ fn conditions(schema: &Value, (plain, wrapped): (bool, bool), path: &str, causes
         condition(not, false, &format!("{path}.not"), causes);
     }
     let pattern = meta::text(schema, "/pattern");
-    if let Some(error) = (!pattern.is_empty()).then(|| regex::Regex::new(pattern).err()).flatten() {
-        let why = format!("must be a valid regular expression, but isn't: {}", go_regex_error(pattern, &error));
+    if let Err(error) = go_regex::compile(pattern) {
+        let why = format!("must be a valid regular expression, but isn't: {error}");
         causes.push(Cause::invalid(format!("{path}.pattern"), &pattern.into(), &why));
     }
-}
-
-/// Go's words for a pattern that is none.
-fn go_regex_error(pattern: &str, error: &regex::Error) -> String {
-    let (open, close) = (pattern.matches('(').count(), pattern.matches(')').count());
-    let why = match pattern {
-        _ if open > close => format!("missing closing ): `{pattern}`"),
-        _ if open < close => format!("unexpected ): `{pattern}`"),
-        _ if pattern.contains('[') && !pattern.contains(']') => {
-            let from = &pattern[pattern.find('[').unwrap_or(0)..];
-            format!("missing closing ]: `{from}`")
-        }
-        _ if pattern.starts_with(['*', '+', '?']) => {
-            format!("missing argument to repetition operator: `{}`", &pattern[..1])
-        }
-        _ => error.to_string(),
-    };
-    format!("error parsing regexp: {why}")
 }
 
 fn condition(schema: &Value, plain: bool, path: &str, causes: &mut Vec<Cause>) {
