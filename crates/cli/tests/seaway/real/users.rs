@@ -63,21 +63,13 @@ impl Users {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits for the first good answer; what was seen before it does not count.
+    /// Waits for the first good answer; what was seen until then does not count, nor what was asked before and answered after.
     pub async fn forget_until_served(&self) {
-        while !self.is_served() {
+        while !self.seen().keys().any(|(_, code)| (200..400).contains(code)) {
             tokio::time::sleep(PAUSE / 8).await;
         }
-    }
-
-    /// Whether there was a good answer; forgets the others until then.
-    fn is_served(&self) -> bool {
-        let mut seen = self.seen.lock().unwrap();
-        let served = seen.keys().any(|(_, code)| (200..400).contains(code));
-        if !served {
-            seen.clear();
-        }
-        served
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.seen.lock().unwrap().clear();
     }
 
     /// Failed requests that no pod of `faulty` answered: failed because of the rollout.
