@@ -5,6 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::flag;
 use super::form::Form;
 use super::go_form;
 use super::paths::{column_path, scale_paths, selectable_fields};
@@ -46,10 +47,6 @@ pub(super) fn status(definition: &Value, causes: &mut Vec<Cause>) {
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     meta::text(value, pointer)
-}
-
-fn flag(value: &Value, name: &str) -> bool {
-    value.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
 fn list(value: Option<&Value>) -> &[Value] {

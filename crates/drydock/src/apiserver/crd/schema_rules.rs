@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::flag;
 use super::go_form;
 use super::paths::follow;
 use super::schema_defaults;
@@ -93,10 +94,6 @@ fn beside_a_status(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
         );
         causes.push(go_form::invalid(path, &go_form::schema(schema), &why));
     }
-}
-
-fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// What is known about a part of a schema from the parts around it.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::flag;
 use crate::apiserver::error::Cause;
 use crate::apiserver::go_regex;
 use crate::apiserver::meta;
@@ -73,10 +74,6 @@ pub(super) fn below(schema: &Map<String, Value>) -> Vec<&Value> {
         }
     }
     found
-}
-
-fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {

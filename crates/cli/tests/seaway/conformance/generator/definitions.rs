@@ -82,14 +82,7 @@ impl Defining {
             length = length.min(7);
         }
         while self.author.steps.len() < length {
-            let mut draw = self.author.below(ON_DEFINITIONS.iter().map(|(weight, _)| weight).sum());
-            let next = ON_DEFINITIONS.iter().find(|(weight, _)| {
-                draw < *weight || {
-                    draw -= weight;
-                    false
-                }
-            });
-            next.unwrap().1(self);
+            self.author.weighted(ON_DEFINITIONS, |(weight, _)| *weight).1(self);
         }
     }
 
@@ -101,14 +94,7 @@ impl Defining {
         let length = 6 + self.author.below(7) as usize;
         write::create(&mut self.author);
         while self.author.steps.len() < length {
-            let mut draw = self.author.below(MOVES.iter().map(|(weight, _)| weight).sum());
-            let next = MOVES.iter().find(|(weight, _)| {
-                draw < *weight || {
-                    draw -= weight;
-                    false
-                }
-            });
-            next.unwrap().1(&mut self.author);
+            self.author.weighted(MOVES, |(weight, _)| *weight).1(&mut self.author);
         }
     }
 

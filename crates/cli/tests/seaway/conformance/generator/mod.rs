@@ -72,27 +72,12 @@ pub fn script(number: u64) -> Vec<Step> {
     let seed = Seed::new(number).fork("conformance");
     let mut author = Author { seed, steps: Vec::new(), things: Vec::new(), kinds: Vec::new() };
     for _ in 0..=author.below(3) {
-        let total = KINDS.iter().map(|kind| kind.weight).sum();
-        let mut draw = author.below(total);
-        let kind = KINDS.iter().find(|kind| {
-            draw < kind.weight || {
-                draw -= kind.weight;
-                false
-            }
-        });
-        author.kinds.extend(kind);
+        author.kinds.push(author.weighted(KINDS, |kind| kind.weight));
     }
     let length = 5 + author.below(9) as usize;
     write::create(&mut author);
     while author.steps.len() < length {
-        let mut draw = author.below(MOVES.iter().map(|(weight, _)| weight).sum());
-        let next = MOVES.iter().find(|(weight, _)| {
-            draw < *weight || {
-                draw -= weight;
-                false
-            }
-        });
-        next.unwrap().1(&mut author);
+        author.weighted(MOVES, |(weight, _)| *weight).1(&mut author);
     }
     author.steps
 }
@@ -109,6 +94,18 @@ impl Author {
 
     fn pick<'a, T>(&self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
+    }
+
+    /// One of these, each as often as its weight says.
+    fn weighted<'a, T>(&self, from: &'a [T], weight: impl Fn(&T) -> u64) -> &'a T {
+        let mut draw = self.below(from.iter().map(&weight).sum());
+        let drawn = from.iter().find(|item| {
+            draw < weight(item) || {
+                draw -= weight(item);
+                false
+            }
+        });
+        drawn.unwrap()
     }
 
     fn word(&self, from: &[&'static str]) -> &'static str {
