@@ -199,7 +199,20 @@ impl Kubeconfig {
 
 /// Where the kubeconfig is written when nobody says.
 pub fn kubeconfig_path() -> PathBuf {
-    std::env::temp_dir().join(format!("seaway-{}.kubeconfig", std::process::id()))
+    free_place(&std::env::temp_dir())
+}
+
+/// Named after this process. In containers many have the same number, and one that was killed left its file behind: then the
+/// next number that is free.
+fn free_place(folder: &Path) -> PathBuf {
+    let mut number = std::process::id();
+    loop {
+        let place = folder.join(format!("seaway-{number}.kubeconfig"));
+        if place.symlink_metadata().is_err() {
+            return place;
+        }
+        number = number.wrapping_add(1);
+    }
 }
 
 /// The extension is JSON, which is YAML. `seaway watch` reads it; kubectl passes over it.
@@ -242,6 +255,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&ours).unwrap(), text);
         drop(written);
         assert!(!ours.exists() && theirs.exists());
+    }
+
+    #[test]
+    fn a_file_that_another_process_of_the_same_number_left_is_stepped_over() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let first = free_place(folder.path());
+        assert!(first.ends_with(format!("seaway-{}.kubeconfig", std::process::id())));
+        std::fs::write(&first, "").unwrap();
+        let second = free_place(folder.path());
+        assert_ne!(second, first);
+        Kubeconfig::write(&second, "").unwrap();
     }
 
     #[test]

@@ -1,20 +1,27 @@
 //! The chart, by real Helm on the real API server.
 
 use std::process::Command;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use seaway_api::canary::Phase;
 use seaway_drydock::pods::PodOptions;
 use serde_json::json;
 
 use super::cluster::{PARTS, RealCluster};
+use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
 use super::parts::installed;
 use super::rendered::{Rendered, folder};
-use crate::harness::Ground;
+use super::users::Users;
+use crate::harness::{Ground, NAMESPACES};
+
+const APP: &str = include_str!("app.yaml");
 
 #[test]
 fn the_chart_has_the_custom_resources_of_the_binary() {
@@ -36,7 +43,12 @@ fn helm(cluster: &RealCluster, arguments: &[&str]) {
     assert!(output.status.success(), "helm {}: {said}", arguments.join(" "));
 }
 
-/// The pods of the operator that the server admitted.
+/// Helm deletes the roles before the pods: what those still want to say when they stop is refused.
+async fn uninstall(cluster: &mut RealCluster, release: &str, namespace: &str) {
+    cluster.dismiss(|cluster| helm(cluster, &["uninstall", release, "--namespace", namespace, "--wait"])).await;
+}
+
+/// The pods of the operator.
 async fn pods(cluster: &RealCluster) -> usize {
     let pods: Api<Pod> = cluster.api("flagger-system");
     pods.list(&ListParams::default()).await.unwrap().items.len()
@@ -77,7 +89,7 @@ async fn define_monitors(cluster: &RealCluster) {
 }
 
 /// Where nobody brought the custom resources the chart does, and leaves them behind.
-async fn must_bring_its_own(cluster: &RealCluster, install: &[&str]) {
+async fn must_bring_its_own(cluster: &mut RealCluster, install: &[&str]) {
     let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let ours = ["canaries", "metrictemplates", "alertproviders"].map(|plural| format!("{plural}.flagger.app"));
     for name in &ours {
@@ -90,7 +102,7 @@ async fn must_bring_its_own(cluster: &RealCluster, install: &[&str]) {
         let definition = definitions.get(name).await.unwrap();
         assert_eq!(definition.annotations()["meta.helm.sh/release-name"], "flagger", "{name} is not the chart's");
     }
-    helm(cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);
+    uninstall(cluster, "flagger", "flagger-system").await;
     for name in &ours {
         assert!(definitions.get_opt(name).await.unwrap().is_some(), "people's canaries would be gone with {name}");
     }
@@ -100,7 +112,7 @@ async fn must_bring_its_own(cluster: &RealCluster, install: &[&str]) {
 fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
     let parts = [&PARTS[..], &["prometheus-operator"]].concat();
     in_haven("real::chart::helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace", &parts, async || {
-        let cluster = RealCluster::start(PodOptions::default()).await;
+        let mut cluster = RealCluster::start(PodOptions::default()).await;
         define_monitors(&cluster).await;
         for name in ["flagger-system", "seaway-system"] {
             let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
@@ -128,20 +140,64 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
             "meshProvider=gatewayapi:v1",
             "--set",
             "metricsServer=http://prometheus.istio-system:9090",
+            // Its pods must be ready.
+            "--wait",
         ];
         // The harness brought the custom resources before; the chart leaves them to whoever did.
         helm(&cluster, &tutorial);
-        cluster.until("the operator's pod is admitted", async |cluster| pods(cluster).await == 1).await;
+        assert_eq!(pods(&cluster).await, 1);
         let grown = ["--set", everything];
         helm(&cluster, &[&tutorial[..], &grown].concat());
-        // Nobody runs them here, so the first one stays until another is ready: never.
-        cluster.until("more pods are admitted", async |cluster| pods(cluster).await > 1).await;
-        helm(&cluster, &["uninstall", "flagger", "--namespace", "flagger-system", "--wait"]);
+        cluster.until("two are there", async |cluster| pods(cluster).await == 2).await;
+        uninstall(&mut cluster, "flagger", "flagger-system").await;
         let deployments: Api<Deployment> = cluster.api("flagger-system");
         assert!(deployments.list(&ListParams::default()).await.unwrap().items.is_empty());
-        must_bring_its_own(&cluster, &tutorial).await;
+        must_bring_its_own(&mut cluster, &tutorial).await;
         // A name that looks like a number, and a part that somebody turned off the hard way.
         let odd = ["install", "123", &chart, "--namespace", "flagger-system", "--set", "podDisruptionBudget=null"];
         helm(&cluster, &odd);
+    });
+}
+
+/// Who holds the operator's Lease.
+async fn leader(cluster: &RealCluster) -> String {
+    let leases: Api<Lease> = cluster.api("seaway-system");
+    leases.get("flagger-leader-election").await.unwrap().spec.unwrap().holder_identity.unwrap()
+}
+
+/// The operator as people run it: in the chart's pods, as their ServiceAccount. A new version of it takes over a rollout.
+#[test]
+fn helm_upgrades_the_operator_in_the_middle_of_a_rollout() {
+    let parts = [&PARTS[..], &["traefik"]].concat();
+    in_haven("real::chart::helm_upgrades_the_operator_in_the_middle_of_a_rollout", &parts, async || {
+        let mut cluster = RealCluster::start(PodOptions::default()).await;
+        let _traefik = Traefik::start(&cluster).await;
+        cluster.apply(NAMESPACES).await;
+        let chart = folder();
+        let chart = chart.to_string_lossy();
+        let release =
+            ["upgrade", "-i", "seaway", &chart, "--namespace", "seaway-system", "--create-namespace", "--wait"];
+        helm(&cluster, &release);
+        cluster.apply(&APP.replace("NAME", "app")).await;
+        cluster.until_phase("app", Phase::Initialized).await;
+        let users = Users::of_gateway(Traefik::WEB, "app.example.com");
+        users.forget_until_served().await;
+        let before = leader(&cluster).await;
+
+        cluster.transcript.clear();
+        cluster.set_image("app", "6.0.1").await;
+        cluster.until_weight("app", 25).await;
+        helm(&cluster, &[&release[..], &["--set", "logLevel=debug"]].concat());
+        cluster.until_phase("app", Phase::Succeeded).await;
+        assert_ne!(leader(&cluster).await, before);
+        assert_eq!(cluster.transcript.route("app"), [25, 50, 0]);
+        assert_eq!(cluster.image("app-primary").await, "6.0.1");
+
+        // Without an operator everything stays as it is.
+        uninstall(&mut cluster, "seaway", "seaway-system").await;
+        cluster.sail(Duration::from_secs(2)).await;
+        assert_eq!(cluster.weights("app").await, (100, 0));
+        assert_eq!(users.failures_of_ours(""), 0, "{:?}", users.seen());
+        assert!(cluster.lookout.judged() > 10, "the invariants were hardly checked: {}", cluster.lookout.judged());
     });
 }

@@ -1,5 +1,6 @@
 //! etcd, kube-apiserver and kube-controller-manager, as anybody runs them.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -182,7 +183,12 @@ impl ApiServer {
 
     /// Where it lives.
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        format!("https://{}", self.address())
+    }
+
+    /// The same, for those who make a URL of it.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
     /// What vouches for it.

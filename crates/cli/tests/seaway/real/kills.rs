@@ -24,7 +24,7 @@ const APART: Duration = Duration::from_millis(1_500);
 const REST: Duration = Duration::from_secs(5);
 
 /// A canary whose rollout takes about fifty seconds.
-const MANIFEST: &str = include_str!("kills.yaml");
+const MANIFEST: &str = include_str!("app.yaml");
 
 /// Where a rollout can be when something is killed: phase, weight, and whether it is being rolled back.
 const POINTS: [(Phase, i64, bool); 6] = [

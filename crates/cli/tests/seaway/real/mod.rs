@@ -15,6 +15,7 @@ mod fleet;
 mod gateways;
 mod grants;
 mod haven;
+mod image;
 mod kills;
 mod kubectl;
 mod namespaces;

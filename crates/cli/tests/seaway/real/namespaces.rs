@@ -1,5 +1,6 @@
 //! Namespaces for network, mounts and processes: a machine of its own for a cluster.
 
+use std::fs;
 use std::io::Write as _;
 use std::process::Command;
 
@@ -37,7 +38,13 @@ pub fn prepare() {
     // Every haven counts its processes from one, so a process's number would not make a name of its own.
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let place = std::fs::canonicalize("/etc/resolv.conf").unwrap();
+    let place = fs::canonicalize("/etc/resolv.conf").unwrap();
+    // What nodes mount for their pods is there.
+    run("mount", &["-t", "tmpfs", "run", "/run"]);
+    if !place.exists() {
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, "").unwrap();
+    }
     run("mount", &["--bind", &file.path().to_string_lossy(), &place.to_string_lossy()]);
 }
 
