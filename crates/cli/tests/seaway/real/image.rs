@@ -65,22 +65,25 @@ impl OperatorImage {
     }
 
     /// Who a pod is, as a kubelet asks for it and mounts it.
-    async fn mount_account(&self, pod: &PodContext) {
+    async fn mount_account(&self, pod: &PodContext) -> kube::Result<()> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &pod.namespace);
-        let account = pods.get(&pod.name).await.unwrap().spec.unwrap().service_account_name.unwrap();
-        let asked = TokenRequest::default();
-        let token = accounts.create_token_request(&account, &PostParams::default(), &asked).await.unwrap();
+        let account = pods.get(&pod.name).await?.spec.unwrap().service_account_name.unwrap();
+        let token = accounts.create_token_request(&account, &PostParams::default(), &TokenRequest::default()).await?;
         fs::create_dir_all(ACCOUNT).unwrap();
         let mounted = |name: &str| Path::new(ACCOUNT).join(name);
         fs::write(mounted("token"), token.status.unwrap().token.unwrap()).unwrap();
         fs::write(mounted("namespace"), &pod.namespace).unwrap();
         fs::copy(&self.authority, mounted("ca.crt")).unwrap();
+        Ok(())
     }
 
     /// Runs a container to its end and returns its exit code.
     async fn run(&self, pod: &PodContext, page: u16) -> i32 {
-        self.mount_account(pod).await;
+        if let Err(error) = self.mount_account(pod).await {
+            eprintln!("{} does not start: {error}", pod.name);
+            return 128;
+        }
         let log = self.folder.join(format!("{}.log", pod.name));
         let said = File::options().append(true).create(true).open(&log).unwrap();
         let (program, arguments) = pod.command.split_first().unwrap();
@@ -99,14 +102,14 @@ impl OperatorImage {
             .stdout(said.try_clone().unwrap())
             .stderr(said);
         let mut child = command.spawn().unwrap();
-        let process = Process(Arc::new(Mutex::new(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))));
+        let process = Arc::new(Mutex::new(child.id().and_then(|id| Pid::from_raw(id.cast_signed()))));
         let ending = EndsWithItsPod(process.clone());
         pod.spawn(async move {
             let _ending = ending;
             std::future::pending::<()>().await;
         });
         let ended = child.wait().await.unwrap();
-        process.forget();
+        process.lock().unwrap().take();
         if !ended.success() {
             eprintln!("{} ended, {ended}:\n{}", pod.name, fs::read_to_string(&log).unwrap_or_default());
         }
@@ -136,22 +139,12 @@ impl Program for OperatorImage {
     }
 }
 
-/// The number of a process, as long as it is its own.
-#[derive(Clone)]
-struct Process(Arc<Mutex<Option<Pid>>>);
-
-impl Process {
-    fn forget(&self) {
-        self.0.lock().unwrap().take();
-    }
-}
-
-/// Asks a process to end when its pod does.
-struct EndsWithItsPod(Process);
+/// Asks a process to end when its pod does, as long as the number is its own.
+struct EndsWithItsPod(Arc<Mutex<Option<Pid>>>);
 
 impl Drop for EndsWithItsPod {
     fn drop(&mut self) {
-        if let Some(process) = *self.0.0.lock().unwrap() {
+        if let Some(process) = *self.0.lock().unwrap() {
             // One that has just ended needs no telling.
             let _ = kill_process(process, Signal::TERM);
         }
