@@ -157,11 +157,10 @@ impl RealCluster {
     async fn until_granted(&self, chart: &Rendered) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client());
         for (namespace, grants) in chart.roles() {
-            let Some(Grant { verb, resource, group }) = grants.into_iter().find(|grant| !grant.resource.contains('/'))
-            else {
-                continue;
-            };
-            let asked = json!({"namespace": namespace, "verb": verb, "resource": resource, "group": group});
+            let whole = |(grant, _): &(Grant, Option<String>)| !grant.resource.contains('/');
+            let Some((Grant { verb, resource, group }, name)) = grants.into_iter().find(whole) else { continue };
+            let asked =
+                json!({"namespace": namespace, "verb": verb, "resource": resource, "group": group, "name": name});
             let review = json!({"spec": {"user": OPERATOR, "resourceAttributes": asked}});
             let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
             let allowed = async |_: &Self| {

@@ -83,16 +83,17 @@ impl Rendered {
 
     /// What its roles grant.
     pub fn grants(&self) -> Vec<Grant> {
-        self.roles().into_iter().flat_map(|(_, grants)| grants).collect()
+        self.roles().into_iter().flat_map(|(_, grants)| grants).map(|(grant, _)| grant).collect()
     }
 
-    /// The same by role, with the namespace that it is for.
-    pub fn roles(&self) -> Vec<(Option<String>, Vec<Grant>)> {
+    /// The same by role, with the namespace that it is for; and with each grant the one object that it is about, if it is.
+    pub fn roles(&self) -> Vec<(Option<String>, Vec<(Grant, Option<String>)>)> {
         let roles = self.0.iter().filter_map(|object| Some((object, object["rules"].as_array()?)));
         roles
             .map(|(role, rules)| {
                 let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
-                (namespace, rules.iter().flat_map(Grant::of).map(|(grant, _)| grant).collect())
+                let about = |rule: &Value| rule.pointer("/resourceNames/0").and_then(Value::as_str).map(str::to_owned);
+                (namespace, rules.iter().flat_map(Grant::of).map(|(grant, rule)| (grant, about(&rule))).collect())
             })
             .collect()
     }
