@@ -346,6 +346,10 @@ const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of low
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
+const SEARCH_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+
 /// What is wrong with an object's name.
 pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     if name.is_empty() {
@@ -407,6 +411,31 @@ pub(crate) fn no_label(name: &str) -> Vec<&'static str> {
     }
     if !is_label(name) {
         wrong.push(if name.split('.').all(is_label) { "must not contain dots" } else { LABEL_TEXT });
+    }
+    wrong
+}
+
+/// Everything that keeps a name from being a subdomain of DNS.
+pub(crate) fn no_subdomain(name: &str) -> Vec<&'static str> {
+    let mut wrong = Vec::new();
+    if name.len() > 253 {
+        wrong.push("must be no more than 253 characters");
+    }
+    if !name.split('.').all(is_label) {
+        wrong.push(SUBDOMAIN_TEXT);
+    }
+    wrong
+}
+
+/// The same where a part may begin with an underscore and have some inside, as names of services do.
+pub(crate) fn no_search_domain(name: &str) -> Vec<&'static str> {
+    let is_part = |part: &str| is_label(&part.strip_prefix('_').unwrap_or(part).replace('_', "-"));
+    let mut wrong = Vec::new();
+    if name.len() > 253 {
+        wrong.push("must be no more than 253 characters");
+    }
+    if !name.split('.').all(is_part) {
+        wrong.push(SEARCH_TEXT);
     }
     wrong
 }
@@ -484,13 +513,26 @@ pub(crate) fn annotations(annotations: Option<&Value>, path: &str, causes: &mut 
 pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         qualified_key(key, path, causes);
-        if value.as_str().is_some_and(|text| text.len() > 63) {
-            causes.push(Cause::invalid(path, value, "must be no more than 63 bytes"));
-        }
-        if value.as_str().is_some_and(|text| !is_word(text)) {
-            causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
+        for why in value.as_str().map(no_label_value).unwrap_or_default() {
+            causes.push(Cause::invalid(path, value, why));
         }
     }
+}
+
+const LABEL_VALUE_TEXT: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Everything that keeps a text from being the value of a label.
+pub(crate) fn no_label_value(text: &str) -> Vec<&'static str> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 bytes");
+    }
+    if !is_word(text) {
+        wrong.push(LABEL_VALUE_TEXT);
+    }
+    wrong
 }
 
 /// What is wrong with finalizers of any object.

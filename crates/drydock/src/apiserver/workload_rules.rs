@@ -6,9 +6,8 @@ use super::error::Cause;
 use super::meta;
 use super::pod_rules::{self, non_negative};
 use super::rules::selector_stays;
+use super::selector_rules;
 use super::validate;
-
-const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
 
 pub(super) fn replica_set(object: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
@@ -64,14 +63,7 @@ fn selected_template(spec: &Value, causes: &mut Vec<Cause>) {
         template(spec.get("template").unwrap_or(&nothing), false, causes);
         return;
     };
-    validate::labels(selector.get("matchLabels"), "spec.selector.matchLabels", causes);
-    for (at, expression) in expressions.iter().enumerate() {
-        if !OPERATORS.contains(&meta::text(expression, "/operator")) {
-            let found = expression.get("operator").unwrap_or(&Value::Null);
-            let place = format!("spec.selector.matchExpressions[{at}].operator");
-            causes.push(Cause::invalid(place, found, "not a valid selector operator"));
-        }
-    }
+    selector_rules::selector(selector, "spec.selector", causes);
     if causes.len() > told {
         causes.push(Cause::invalid("spec.selector", selector, "invalid label selector"));
         return;
@@ -108,7 +100,12 @@ fn template(template: &Value, fits: bool, causes: &mut Vec<Cause>) {
     validate::annotations(template.pointer("/metadata/annotations"), "spec.template.annotations", causes);
     let nothing = json!({});
     let spec = template.get("spec").unwrap_or(&nothing);
-    pod_rules::check(spec, "spec.template.spec", causes);
+    pod_rules::annotations(template.pointer("/metadata/annotations"), "spec.template.annotations", spec, causes);
+    pod_rules::check(spec, "spec.template.spec", None, causes);
+    if !pod_rules::list(spec, "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        causes.push(Cause::forbidden("spec.template.spec.ephemeralContainers", why));
+    }
     let policy = spec.get("restartPolicy").filter(|policy| !policy.is_null() && **policy != "Always");
     if let Some(policy) = policy {
         causes.push(Cause::unsupported("spec.template.spec.restartPolicy", policy, &[json!("Always")]));
