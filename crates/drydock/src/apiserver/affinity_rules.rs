@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules::{given, list, supported};
@@ -64,7 +65,7 @@ fn pod_term(term: &Value, path: &str, causes: &mut Vec<Cause>) {
         }
     }
     for name in meta::strings(term.get("namespaces")) {
-        let wrong = validate::no_label(name);
+        let wrong = dns_names::no_label(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.namespace"), &json!(name), why)));
     }
     label_keys(term, path, causes);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules::{given, supported};
@@ -32,7 +33,7 @@ pub(super) fn claim_template(template: &Value, path: &str, causes: &mut Vec<Caus
 fn class(spec: &Value, path: &str, field: &str, causes: &mut Vec<Cause>) {
     let name = spec.get(field).and_then(Value::as_str).unwrap_or_default();
     if !name.is_empty() {
-        let wrong = validate::no_subdomain(name);
+        let wrong = dns_names::no_subdomain(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.{field}"), &json!(name), why)));
     }
 }

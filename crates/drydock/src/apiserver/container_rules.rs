@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::env_rules::environment;
 use super::error::Cause;
 use super::meta;
@@ -10,7 +11,6 @@ use super::pod_rules::{PORT_RANGE, given, list, port_name, required, supported};
 use super::probe_rules::handlers;
 use super::quantity::Quantity;
 use super::security_rules::container_security;
-use super::validate;
 
 /// Resources that every node has.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -20,7 +20,7 @@ pub(super) fn container(one: &Value, path: &str, volumes: &[&Value], host_users:
     required(one, path, "name", causes);
     let name = meta::text(one, "/name");
     if !name.is_empty() {
-        let wrong = validate::no_label(name);
+        let wrong = dns_names::no_label(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.name"), &json!(name), why)));
     }
     required(one, path, "image", causes);

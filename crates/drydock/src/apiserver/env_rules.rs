@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::downward_rules::{self, IN_VARIABLES};
 use super::error::Cause;
 use super::meta;
 use super::path_rules::no_backsteps;
 use super::pod_rules::{given, list};
 use super::rules::no_key;
-use super::validate;
 
 const VARIABLE: &str =
     "a valid environment variable name must consist only of printable ASCII characters other than '='";
@@ -37,7 +37,7 @@ pub(super) fn environment(container: &Value, path: &str, causes: &mut Vec<Cause>
             if name.is_empty() {
                 causes.push(Cause::required(place, ""));
             } else {
-                let wrong = validate::no_subdomain(&as_prefix(name));
+                let wrong = dns_names::no_subdomain(&as_prefix(name));
                 causes.extend(wrong.iter().map(|why| Cause::invalid(place.clone(), &json!(name), why)));
             }
         }
@@ -89,7 +89,7 @@ fn value_from(from: &Value, path: &str, has_value: bool, causes: &mut Vec<Cause>
 
 fn key_of_object(selector: &Value, path: &str, causes: &mut Vec<Cause>) {
     let (name, key) = (meta::text(selector, "/name"), meta::text(selector, "/key"));
-    for why in validate::no_subdomain(name) {
+    for why in dns_names::no_subdomain(name) {
         causes.push(Cause::invalid(format!("{path}.name"), &json!(name), why));
     }
     if key.is_empty() {
@@ -111,7 +111,7 @@ fn key_of_file(selector: &Value, path: &str, causes: &mut Vec<Cause>) {
     required("volumeName", causes);
     let volume = meta::text(selector, "/volumeName");
     if !volume.is_empty() {
-        let wrong = validate::no_label(volume);
+        let wrong = dns_names::no_label(volume);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.volumeName"), &json!(volume), why)));
     }
     required("path", causes);

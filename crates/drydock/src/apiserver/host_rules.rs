@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules::{given, list};
-use super::validate;
 
 /// Rules for ports of the node, each of which can be taken once.
 pub(super) fn host_ports(containers: &[Value], path: &str, causes: &mut Vec<Cause>) {
@@ -77,7 +77,7 @@ pub(super) fn hostname_override(spec: &Value, path: &str, causes: &mut Vec<Cause
     if name.len() > 64 {
         causes.push(Cause::too_long(place.clone(), "may not be more than 64 bytes"));
     }
-    for why in validate::no_subdomain(name) {
+    for why in dns_names::no_subdomain(name) {
         causes.push(Cause::invalid(place.clone(), &json!(name), why));
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn host_aliases(aliases: &[Value], path: &str, causes: &mut Vec<Cause
         address(meta::text(alias, "/ip"), &format!("{path}[{at}].ip"), causes);
         for (number, name) in meta::strings(alias.get("hostnames")).iter().enumerate() {
             let place = format!("{path}[{at}].hostnames[{number}]");
-            let wrong = validate::no_subdomain(name);
+            let wrong = dns_names::no_subdomain(name);
             causes.extend(wrong.iter().map(|why| Cause::invalid(place.clone(), &json!(name), why)));
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn dns(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
     for (at, search) in searches.iter().enumerate().filter(|(_, search)| **search != ".") {
         let search = search.strip_suffix('.').unwrap_or(search);
-        let wrong = validate::no_search_domain(search);
+        let wrong = dns_names::no_search_domain(search);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{place}[{at}]"), &json!(search), why)));
     }
     for (at, option) in list(config, "options").iter().enumerate() {

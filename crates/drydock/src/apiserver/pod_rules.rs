@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::affinity_rules::{affinity, spread};
 use super::container_rules::{container, init_container, restarts};
+use super::dns_names;
 use super::env_rules::files_of_variables;
 use super::error::Cause;
 use super::host_rules::{dns, host_aliases, host_network, host_ports, hostname_override, own_users};
@@ -170,7 +171,7 @@ fn names(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     host_aliases(list(spec, "hostAliases"), &format!("{path}.hostAliases"), causes);
     name(spec, path, "priorityClassName", NameRule::Subdomain, causes);
     if let Some(class) = given(spec, "runtimeClassName").and_then(Value::as_str) {
-        let wrong = validate::no_subdomain(class);
+        let wrong = dns_names::no_subdomain(class);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.runtimeClassName"), &json!(class), why)));
     }
     supported(spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"], causes);

@@ -1,6 +1,6 @@
 //! What whoever writes a pod, or the template of one, should know although it is accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::meta;
 use super::overlap_warnings::overlaps;
 use super::pod_rules::{given, list, with_paths};
+use super::port_warnings::{names, ports};
 use super::quantity::Quantity;
 use super::validate;
 
@@ -102,7 +103,7 @@ fn of_template(template: &Value, prefix: &str) -> Vec<String> {
         warnings.extend(hidden(list(container, "env"), &format!("{path}.env")));
     }
     warnings.extend(ports(&containers));
-    warnings.extend(port_names(&containers));
+    warnings.extend(names(&containers));
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
         warnings.push(format!("{path}.terminationGracePeriodSeconds: {why}"));
@@ -233,77 +234,6 @@ fn hidden(variables: &[Value], path: &str) -> Vec<String> {
         if variables.iter().take(at).any(|other| meta::text(other, "/name") == name) && !adds {
             let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
             warnings.push(format!("{path}[{at}]: {why}"));
-        }
-    }
-    warnings
-}
-
-/// A port of a container.
-struct Port<'a> {
-    path: String,
-    name: &'a str,
-    number: i64,
-    protocol: &'a str,
-    host: (&'a str, i64),
-}
-
-fn all_ports<'a>(containers: &[(String, &'a Value)]) -> Vec<Port<'a>> {
-    let mut all = Vec::new();
-    for (path, container) in containers {
-        for (at, port) in list(container, "ports").iter().enumerate() {
-            let number = |field: &str| port.get(field).and_then(Value::as_i64).unwrap_or(0);
-            all.push(Port {
-                path: format!("{path}.ports[{at}]"),
-                name: meta::text(port, "/name"),
-                number: number("containerPort"),
-                protocol: meta::text(port, "/protocol"),
-                host: (meta::text(port, "/hostIP"), number("hostPort")),
-            });
-        }
-    }
-    all
-}
-
-/// Ports that several containers have.
-fn ports(containers: &[(String, &Value)]) -> Vec<String> {
-    let all = all_ports(containers);
-    let mut warnings = Vec::new();
-    for (at, port) in all.iter().enumerate() {
-        let (address, number) = port.host;
-        if !address.is_empty() && number == 0 {
-            let Port { path, name, number, protocol, .. } = port;
-            warnings.push(format!(
-                "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} \
-                 Protocol:{protocol} HostIP:{address}}}"
-            ));
-        }
-        for other in all.iter().take(at).filter(|it| (it.number, it.protocol) == (port.number, port.protocol)) {
-            let how = if port.host == other.host {
-                "duplicate"
-            } else if number == 0 || other.host.1 == 0 {
-                "overlapping"
-            } else if number == other.host.1 && address.is_empty() != other.host.0.is_empty() {
-                "dangerously ambiguous"
-            } else {
-                continue;
-            };
-            warnings.push(format!("{}: {how} port definition with {}", port.path, other.path));
-        }
-    }
-    warnings
-}
-
-fn port_names(containers: &[(String, &Value)]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut known = BTreeMap::new();
-    for Port { path, name, .. } in all_ports(containers).into_iter().filter(|port| !port.name.is_empty()) {
-        if let Some(other) = known.get(name) {
-            warnings.push(format!(
-                "{path}: duplicate port name {name:?} with {other}, services and probes that select ports by name will \
-                 use {other}"
-            ));
-        } else {
-            known.insert(name, path);
         }
     }
     warnings

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules;
 use super::toleration_rules::more_tolerations;
-use super::validate;
 
 /// A field that keeps the value it was given first.
 pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
@@ -37,7 +37,7 @@ pub(super) fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
 
 /// Why a name should not be one of hosts too.
 fn no_hostname(object: &Value, used: &str) -> Option<String> {
-    let why = validate::no_label(meta::name(object)).join(" ");
+    let why = dns_names::no_label(meta::name(object)).join(" ");
     let what = "which can result in surprising behavior; a DNS label is recommended";
     (!why.is_empty()).then(|| format!("metadata.name: this is used in {used}, {what}: [{why}]"))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules::list;
@@ -88,7 +89,7 @@ fn node_field(expression: &Value, path: &str, causes: &mut Vec<Cause>) {
         return;
     }
     for (at, value) in list(expression, "values").iter().enumerate() {
-        for why in value.as_str().map(validate::no_subdomain).unwrap_or_default() {
+        for why in value.as_str().map(dns_names::no_subdomain).unwrap_or_default() {
             causes.push(Cause::invalid(format!("{path}.values[{at}]"), value, why));
         }
     }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::claim_rules::claim_template;
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::path_rules::{descending, no_backsteps};
 use super::pod_rules::{given, list, required, supported};
 use super::projection_rules::{downward, keys_to_paths, mode, projected};
 use super::quantity::Quantity;
-use super::validate;
 
 /// What is wrong with a source at a path.
 type Rule = fn(&Value, &str, &mut Vec<Cause>);
@@ -69,7 +69,7 @@ pub(super) fn volumes<'a>(spec: &'a Value, path: &str, pod: Option<&str>, causes
         if name.is_empty() {
             causes.push(Cause::required(format!("{path}.name"), ""));
         } else {
-            let wrong = validate::no_label(name);
+            let wrong = dns_names::no_label(name);
             causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.name"), &json!(name), why)));
         }
         if good.iter().any(|other| meta::text(other, "/name") == name) {
@@ -111,7 +111,7 @@ fn sources(volume: &Value, path: &str, pod: Option<&str>, causes: &mut Vec<Cause
         rule(source, &format!("{path}.{field}"), causes);
         let name = meta::text(volume, "/name");
         if let Some(claim) = claim_of(volume, pod).filter(|_| *field == "ephemeral" && !name.is_empty()) {
-            for why in validate::no_subdomain(&claim) {
+            for why in dns_names::no_subdomain(&claim) {
                 let why = format!("PVC name {claim:?}: {why}");
                 causes.push(Cause::invalid(format!("{path}.name"), &json!(name), &why));
             }
@@ -166,7 +166,7 @@ fn csi(source: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::too_long(format!("{path}.driver"), "may not be more than 63 bytes"));
     }
     if !driver.is_empty() {
-        for why in validate::no_subdomain(&driver.to_ascii_lowercase()) {
+        for why in dns_names::no_subdomain(&driver.to_ascii_lowercase()) {
             causes.push(Cause::invalid(format!("{path}.driver"), &json!(driver), why));
         }
     }
@@ -174,7 +174,7 @@ fn csi(source: &Value, path: &str, causes: &mut Vec<Cause>) {
     required(secret, &format!("{path}.nodePublishSecretRef"), "name", causes);
     let name = meta::text(secret, "/name");
     if !name.is_empty() {
-        let wrong = validate::no_subdomain(name);
+        let wrong = dns_names::no_subdomain(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.name"), &json!(name), why)));
     }
 }

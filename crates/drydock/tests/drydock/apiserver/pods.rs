@@ -54,66 +54,75 @@ async fn refused(spec: Value, expected: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn volumes_are_one_thing_each_and_mounted_if_they_are_good() {
+    let two = json!({"volumes": [{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}]});
+    refused(two, &["volumes[0].secret: Forbidden: may not specify more than 1 volume type"]).await;
+    let items = json!([{"key": "k", "path": "../k", "mode": 512}]);
+    let outside = json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": items}}]});
     refused(
-        json!({"volumes": [{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}]}),
-        &["volumes[0].secret: Forbidden: may not specify more than 1 volume type"],
+        outside,
+        &[
+            "volumes[0].configMap.items[0].path: Invalid value: \"../k\": must not contain '..'",
+            "volumes[0].configMap.items[0].mode: Invalid value: 512: must be a number between 0 and 0777 (octal), both \
+             inclusive",
+        ],
     )
     .await;
-    refused(
-    json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "../k", "mode": 512}]}}]}),
-    &[
-        "volumes[0].configMap.items[0].path: Invalid value: \"../k\": must not contain '..'",
-        "volumes[0].configMap.items[0].mode: Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive",
-    ],
-    ).await;
-    refused(
-        json!({"volumes": [{"name": "v", "hostPath": {}}],
-        "containers": [{"name": "m", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
-        &["volumes[0].hostPath.path: Required value", "containers[0].volumeMounts[0].name: Not found: \"v\""],
-    )
-    .await;
+    let bad = json!({
+        "volumes": [{"name": "v", "hostPath": {}}],
+        "containers": [{"name": "m", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+    });
+    let not_found = "containers[0].volumeMounts[0].name: Not found: \"v\"";
+    refused(bad, &["volumes[0].hostPath.path: Required value", not_found]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn variables_come_from_somewhere() {
-    refused(
-    json!({"containers": [{"name": "m", "image": "i", "env": [
+    let env = json!([
         {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.color"}}},
-        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s"}}}]}]}),
-    &[
-        "containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.color\": error converting fieldPath: field \
-         label not supported: spec.color",
-        "containers[0].env[1].valueFrom.secretKeyRef.key: Required value",
-    ],
-    ).await;
+        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s"}}},
+    ]);
+    refused(
+        json!({"containers": [{"name": "m", "image": "i", "env": env}]}),
+        &[
+            "containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.color\": error converting \
+             fieldPath: field label not supported: spec.color",
+            "containers[0].env[1].valueFrom.secretKeyRef.key: Required value",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_says_clearly_where_it_wants_to_be() {
     refused(
-    json!({"tolerations": [{"value": "v", "tolerationSeconds": 5}]}),
-    &[
-        "tolerations[0].operator: Invalid value: \"\": operator must be Exists when `key` is empty, which means \"match all \
-         values and all keys\"",
-        "tolerations[0].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
-    ],
-    ).await;
+        json!({"tolerations": [{"value": "v", "tolerationSeconds": 5}]}),
+        &[
+            "tolerations[0].operator: Invalid value: \"\": operator must be Exists when `key` is empty, which means \
+             \"match all values and all keys\"",
+            "tolerations[0].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+        ],
+    )
+    .await;
+    let heavy = json!([{"weight": 101, "podAffinityTerm": {"labelSelector": {}}}]);
     refused(
-    json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 101, "podAffinityTerm": {"labelSelector": {}, "topologyKey": "t", "namespaces": ["N"]}}]}}}),
-    &[
-        "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must be in \
-         the range 1-100",
-        "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.namespace: Invalid \
-         value: \"N\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-         and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-         '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
-    ],
-    ).await;
+        json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": heavy}}}),
+        &[
+            "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must \
+             be in the range 1-100",
+            "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: \
+             Required value: can not be empty",
+            "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: \
+             Invalid value: \"\": name part must be non-empty",
+            "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: \
+             Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+             end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation \
+             is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        ],
+    )
+    .await;
+    let spread = |skew: u64| json!({"maxSkew": skew, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"});
     refused(
-        json!({"topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"},
-        {"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]}),
+        json!({"topologySpreadConstraints": [spread(1), spread(0)]}),
         &[
             "topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: \"{z, DoNotSchedule}\"",
             "topologySpreadConstraints[1].maxSkew: Invalid value: 0: must be greater than zero",
@@ -124,20 +133,26 @@ async fn a_pod_says_clearly_where_it_wants_to_be() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_container_may_do_does_not_contradict_itself() {
+    let context = json!({"privileged": true, "allowPrivilegeEscalation": false, "runAsUser": -1});
     refused(
-    json!({"containers": [{"name": "m", "image": "i", "securityContext": {"privileged": true, "allowPrivilegeEscalation": false}}]}),
-    &["containers[0].securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\"SELinuxOptions\":null,\
-       \"WindowsOptions\":null,\"RunAsUser\":null,\"RunAsGroup\":null,\"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\
-       \"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\"AppArmorProfile\":null}: cannot set \
-       `allowPrivilegeEscalation` to false and `privileged` to true"],
-    ).await;
+        json!({"containers": [{"name": "m", "image": "i", "securityContext": context}]}),
+        &[
+            "containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+            "containers[0].securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\
+             \"SELinuxOptions\":null,\"WindowsOptions\":null,\"RunAsUser\":-1,\"RunAsGroup\":null,\"RunAsNonRoot\":null,\
+             \"ReadOnlyRootFilesystem\":null,\"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\
+             \"SeccompProfile\":null,\"AppArmorProfile\":null}: cannot set `allowPrivilegeEscalation` to false and \
+             `privileged` to true",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_shares_its_node_and_knows_some_names() {
+    let ports = json!([{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]);
     refused(
-        json!({"containers": [{"name": "m", "image": "i", "ports": [
-        {"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]}]}),
+        json!({"containers": [{"name": "m", "image": "i", "ports": ports}]}),
         &["containers[0].ports[1].hostPort: Duplicate value: \"TCP//80\""],
     )
     .await;
@@ -158,11 +173,10 @@ async fn what_is_there_twice_is_warned_of_when_the_template_changes() {
         "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
         "ports": [{"name": "http", "containerPort": 80}, {"containerPort": 80}]}]});
     let warnings = |prefix: &str| {
+        let hides = r#"hides previous definition of \"A\", which may be dropped when using apply"#;
         [
             format!(r#"{prefix}.imagePullSecrets[1].name: duplicate name \"s\""#),
-            format!(
-                r#"{prefix}.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply"#
-            ),
+            format!("{prefix}.containers[0].env[1]: {hides}"),
             format!("{prefix}.containers[0].ports[1]: duplicate port definition with {prefix}.containers[0].ports[0]"),
         ]
         .map(|text| format!("299 - \"{text}\""))

@@ -1,5 +1,5 @@
-//! Parts of pods, right, wrong and questionable: which they are is for the server to say. A map has one wrong entry at most,
-//! since Go looks at maps in any order.
+//! Parts of pods, right, wrong and questionable: which they are is for the server to say. A map has one wrong entry at
+//! most, since Go looks at maps in any order.
 
 /// Volumes that every container may mount.
 pub const VOLUMES: &str = r#"[{"name":"v","emptyDir":{}},{"name":"claim","persistentVolumeClaim":{"claimName":"c"}}]"#;
