@@ -101,6 +101,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "reportingInstance", json!(""));
     }),
     ("core.v1.EventSeries", |it| put(it, "lastObservedTime", Value::Null)),
+    ("core.v1.FileKeySelector", |it| put(it, "optional", json!(false))),
     ("core.v1.GRPCAction", |it| {
         put(it, "port", json!(0));
         put(it, "service", json!(""));
@@ -217,6 +218,10 @@ fn pod(it: &mut Members) {
     put(it, "status", json!({"phase": "Pending"}));
     let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
     put(spec, "enableServiceLinks", json!(true));
+    // Less than no time is hardly any.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".into(), json!(1));
+    }
     let shares_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };

@@ -100,12 +100,10 @@ pub(super) fn dns(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     let config = given(spec, "dnsConfig");
     let servers = config.map(|config| meta::strings(config.get("nameservers"))).unwrap_or_default();
     if meta::text(spec, "/dnsPolicy") == "None" && servers.is_empty() {
-        let (place, why) = match config {
-            None => (path, "must provide `dnsConfig` when `dnsPolicy` is None"),
-            Some(_) => {
-                let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-                (format!("{path}.nameservers"), why)
-            }
+        let (place, why) = if config.is_none() {
+            (path, "must provide `dnsConfig` when `dnsPolicy` is None")
+        } else {
+            (format!("{path}.nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
         };
         causes.push(Cause::required(place, why));
         return;

@@ -6,7 +6,6 @@ use super::meta;
 use super::pod_rules::{given, list};
 
 /// A file, and where it comes from.
-#[derive(Clone, PartialEq, Eq)]
 struct File {
     path: String,
     source: String,
@@ -29,23 +28,25 @@ pub(super) fn overlaps(volumes: &[Value]) -> Vec<String> {
     let mut warnings = Vec::new();
     for volume in volumes {
         let name = meta::text(volume, "/name");
-        let mut warn = |what: &str, files: Vec<File>| {
-            let told = collisions(files).into_iter();
-            warnings.extend(told.map(|told| format!("volume {name:?} ({what}): overlapping paths: {told}")));
-        };
-        if let Some(source) = given(volume, "configMap") {
-            warn(&format!("ConfigMap {:?}", meta::text(source, "/name")), files(source, ""));
+        let warning = |what: &str, told: String| format!("volume {name:?} ({what}): overlapping paths: {told}");
+        for (kind, shown, field) in [
+            ("configMap", "ConfigMap", "/name"),
+            ("secret", "Secret", "/secretName"),
+            ("downwardAPI", "DownwardAPI", ""),
+        ] {
+            let Some(source) = given(volume, kind) else { continue };
+            let named = format!("{shown} {:?}", meta::text(source, field));
+            let what = if field.is_empty() { shown } else { &named };
+            let told = collisions(&mut Vec::new(), files(source, ""));
+            warnings.extend(told.into_iter().map(|told| warning(what, told)));
         }
-        if let Some(source) = given(volume, "secret") {
-            warn(&format!("Secret {:?}", meta::text(source, "/secretName")), files(source, ""));
-        }
-        if let Some(source) = given(volume, "downwardAPI") {
-            warn("DownwardAPI", files(source, ""));
-        }
-        let sources = given(volume, "projected").map(|projected| list(projected, "sources")).unwrap_or_default();
-        warn("Projected", sources.iter().flat_map(projected).collect());
-        for _ in sources.iter().filter(|source| source.as_object().is_none_or(serde_json::Map::is_empty)) {
-            warnings.push(format!("volume {name:?} (Projected) has no sources provided"));
+        let mut taken = Vec::new();
+        for source in given(volume, "projected").map(|projected| list(projected, "sources")).unwrap_or_default() {
+            if source.as_object().is_none_or(serde_json::Map::is_empty) {
+                warnings.push(format!("volume {name:?} (Projected) has no sources provided"));
+            }
+            let told = collisions(&mut taken, projected(source));
+            warnings.extend(told.into_iter().map(|told| warning("Projected", told)));
         }
     }
     warnings
@@ -74,11 +75,13 @@ fn projected(source: &Value) -> Vec<File> {
         .unwrap_or_default()
 }
 
-fn collisions(files: Vec<File>) -> Vec<String> {
+/// What is in the way of files, which are then taken too.
+fn collisions(taken: &mut Vec<File>, files: Vec<File>) -> Vec<String> {
     let mut told = Vec::new();
-    for (at, file) in files.iter().enumerate() {
-        let met = files.iter().take(at).filter(|other| file.meets(other));
+    for file in files {
+        let met = taken.iter().filter(|other| file.meets(other));
         told.extend(met.map(|other| format!("{} with {}", file.shown(), other.shown())));
+        taken.push(file);
     }
     told
 }

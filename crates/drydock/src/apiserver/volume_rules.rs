@@ -191,7 +191,7 @@ fn ephemeral(source: &Value, path: &str, causes: &mut Vec<Cause>) {
 mod tests {
     use super::*;
 
-    fn wrong(all: Value) -> Vec<String> {
+    fn wrong(all: &Value) -> Vec<String> {
         let mut causes = Vec::new();
         volumes(&json!({"volumes": all}), "spec", Some("pod"), &mut causes);
         causes.iter().map(Cause::line).collect()
@@ -203,7 +203,7 @@ mod tests {
         let why = "Forbidden: may not specify more than 1 volume type";
         // The real server has a letter too few.
         let lines = [format!("spec.volumes[0].downwarAPI: {why}"), format!("spec.volumes[0].configMap: {why}")];
-        assert_eq!(wrong(two), lines);
+        assert_eq!(wrong(&two), lines);
     }
 
     #[test]
@@ -216,6 +216,6 @@ mod tests {
         ]);
         let place = "spec.volumes[1].persistentVolumeClaim.claimName";
         let why = "must not reference a PVC that gets created for an ephemeral volume";
-        assert_eq!(wrong(volumes), [format!("{place}: Invalid value: \"pod-a\": {why}")]);
+        assert_eq!(wrong(&volumes), [format!("{place}: Invalid value: \"pod-a\": {why}")]);
     }
 }

@@ -43,9 +43,9 @@ fn causes(status: &Value) -> Vec<String> {
 }
 
 /// What is wrong with such a pod, and in the same way with a template of it.
-async fn refused(spec: Value, expected: &[&str]) {
+async fn refused(spec: &Value, expected: &[&str]) {
     let client = server().client("test");
-    for (path, object, prefix) in [(PODS, pod(&spec), "spec"), (DEPLOYMENTS, deployment(&spec), "spec.template.spec")] {
+    for (path, object, prefix) in [(PODS, pod(spec), "spec"), (DEPLOYMENTS, deployment(spec), "spec.template.spec")] {
         let (_, said) = send(&client, "POST", path, &object).await;
         let expected: Vec<_> = expected.iter().map(|line| format!("{prefix}.{line}")).collect();
         assert_eq!(causes(&said), expected);
@@ -55,11 +55,11 @@ async fn refused(spec: Value, expected: &[&str]) {
 #[tokio::test(start_paused = true)]
 async fn volumes_are_one_thing_each_and_mounted_if_they_are_good() {
     let two = json!({"volumes": [{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}]});
-    refused(two, &["volumes[0].secret: Forbidden: may not specify more than 1 volume type"]).await;
+    refused(&two, &["volumes[0].secret: Forbidden: may not specify more than 1 volume type"]).await;
     let items = json!([{"key": "k", "path": "../k", "mode": 512}]);
     let outside = json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": items}}]});
     refused(
-        outside,
+        &outside,
         &[
             "volumes[0].configMap.items[0].path: Invalid value: \"../k\": must not contain '..'",
             "volumes[0].configMap.items[0].mode: Invalid value: 512: must be a number between 0 and 0777 (octal), both \
@@ -72,7 +72,7 @@ async fn volumes_are_one_thing_each_and_mounted_if_they_are_good() {
         "containers": [{"name": "m", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
     });
     let not_found = "containers[0].volumeMounts[0].name: Not found: \"v\"";
-    refused(bad, &["volumes[0].hostPath.path: Required value", not_found]).await;
+    refused(&bad, &["volumes[0].hostPath.path: Required value", not_found]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +82,7 @@ async fn variables_come_from_somewhere() {
         {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s"}}},
     ]);
     refused(
-        json!({"containers": [{"name": "m", "image": "i", "env": env}]}),
+        &json!({"containers": [{"name": "m", "image": "i", "env": env}]}),
         &[
             "containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.color\": error converting \
              fieldPath: field label not supported: spec.color",
@@ -95,7 +95,7 @@ async fn variables_come_from_somewhere() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_says_clearly_where_it_wants_to_be() {
     refused(
-        json!({"tolerations": [{"value": "v", "tolerationSeconds": 5}]}),
+        &json!({"tolerations": [{"value": "v", "tolerationSeconds": 5}]}),
         &[
             "tolerations[0].operator: Invalid value: \"\": operator must be Exists when `key` is empty, which means \
              \"match all values and all keys\"",
@@ -105,7 +105,7 @@ async fn a_pod_says_clearly_where_it_wants_to_be() {
     .await;
     let heavy = json!([{"weight": 101, "podAffinityTerm": {"labelSelector": {}}}]);
     refused(
-        json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": heavy}}}),
+        &json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": heavy}}}),
         &[
             "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must \
              be in the range 1-100",
@@ -122,7 +122,7 @@ async fn a_pod_says_clearly_where_it_wants_to_be() {
     .await;
     let spread = |skew: u64| json!({"maxSkew": skew, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"});
     refused(
-        json!({"topologySpreadConstraints": [spread(1), spread(0)]}),
+        &json!({"topologySpreadConstraints": [spread(1), spread(0)]}),
         &[
             "topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: \"{z, DoNotSchedule}\"",
             "topologySpreadConstraints[1].maxSkew: Invalid value: 0: must be greater than zero",
@@ -135,7 +135,7 @@ async fn a_pod_says_clearly_where_it_wants_to_be() {
 async fn what_a_container_may_do_does_not_contradict_itself() {
     let context = json!({"privileged": true, "allowPrivilegeEscalation": false, "runAsUser": -1});
     refused(
-        json!({"containers": [{"name": "m", "image": "i", "securityContext": context}]}),
+        &json!({"containers": [{"name": "m", "image": "i", "securityContext": context}]}),
         &[
             "containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
             "containers[0].securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\
@@ -152,12 +152,12 @@ async fn what_a_container_may_do_does_not_contradict_itself() {
 async fn a_pod_shares_its_node_and_knows_some_names() {
     let ports = json!([{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]);
     refused(
-        json!({"containers": [{"name": "m", "image": "i", "ports": ports}]}),
+        &json!({"containers": [{"name": "m", "image": "i", "ports": ports}]}),
         &["containers[0].ports[1].hostPort: Duplicate value: \"TCP//80\""],
     )
     .await;
     refused(
-        json!({"dnsPolicy": "None", "hostAliases": [{"ip": "010.0.0.1"}]}),
+        &json!({"dnsPolicy": "None", "hostAliases": [{"ip": "010.0.0.1"}]}),
         &[
             "dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
             "hostAliases[0].ip: Invalid value: \"010.0.0.1\": must not have leading 0s",

@@ -173,7 +173,6 @@ pub const SPECS: &[&str] = &[
     r#"{"os":{"name":"linux"}}"#,
     r#"{"os":{"name":"plan9"}}"#,
     r#"{"os":{}}"#,
-    r#"{"preemptionPolicy":"Odd"}"#,
     r#"{"subdomain":"a.b","hostname":"Up"}"#,
 ];
 
@@ -182,6 +181,7 @@ pub const TEMPLATE_SPECS: &[&str] = &[
     r#"{"priorityClassName":"Up"}"#,
     r#"{"priorityClassName":"fine","runtimeClassName":"Up"}"#,
     r#"{"runtimeClassName":""}"#,
+    r#"{"preemptionPolicy":"Odd"}"#,
     r#"{"overhead":{"memory":"1500m"}}"#,
     r#"{"schedulingGates":[{"name":"a"},{"name":"bad name"},{"name":"a"}]}"#,
     r#"{"schedulingGates":[{"name":"example.com/a"}]}"#,
