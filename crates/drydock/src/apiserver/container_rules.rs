@@ -33,13 +33,16 @@ pub(super) fn container(one: &Value, path: &str, volumes: &[&Value], host_users:
     container_security(one, path, host_users, causes);
 }
 
-/// Rules for when a container is started again.
-pub(super) fn restarts(one: &Value, path: &str, causes: &mut Vec<Cause>) {
+/// Rules for when a container is started again. Of one that runs before the others less is told.
+pub(super) fn restarts(one: &Value, path: &str, before_others: bool, causes: &mut Vec<Cause>) {
     supported(one, path, "restartPolicy", &["Always", "Never", "OnFailure"], causes);
     let rules = list(one, "restartPolicyRules");
     if given(one, "restartPolicy").is_none() && !rules.is_empty() {
         let why = "must specify restartPolicy when restart rules are used";
         causes.push(Cause::required(format!("{path}.restartPolicy"), why));
+        if before_others {
+            return;
+        }
     }
     for (at, rule) in rules.iter().enumerate() {
         let path = format!("{path}.restartPolicyRules[{at}]");

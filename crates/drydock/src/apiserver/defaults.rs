@@ -118,7 +118,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "resources", json!({}));
         put_pointer(it, "volumeMode", json!("Filesystem"));
     }),
-    ("core.v1.PersistentVolumeClaimTemplate", |it| put(it, "spec", json!({}))),
+    ("core.v1.PersistentVolumeClaimTemplate", |it| {
+        put(it, "metadata", json!({}));
+        put(it, "spec", json!({}));
+    }),
     ("core.v1.Pod", pod),
     ("core.v1.PodSpec", |it| {
         put(it, "restartPolicy", json!("Always"));
@@ -249,7 +252,16 @@ fn pod(it: &mut Members) {
 fn pull_policy(image: Option<&Value>) -> &'static str {
     let image = image.and_then(Value::as_str).unwrap_or_default();
     let tag = image.rsplit('/').next().unwrap_or_default().split_once(':').map_or("latest", |(_, tag)| tag);
-    if tag == "latest" && !image.is_empty() && !image.contains('@') { "Always" } else { "IfNotPresent" }
+    if tag == "latest" && is_reference(image) && !image.contains('@') { "Always" } else { "IfNotPresent" }
+}
+
+/// Whether a registry could have an image of that name. Only that of the registry itself may be in upper case.
+fn is_reference(image: &str) -> bool {
+    let is_host = |text: &str| text.contains(['.', ':']) || text == "localhost" || text != text.to_lowercase();
+    let rest = image.split_once('/').filter(|(host, _)| is_host(host)).map_or(image, |(_, rest)| rest);
+    let path = rest.split(':').next().unwrap_or_default();
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    path.split('/').all(|part| !part.is_empty() && part.bytes().all(known))
 }
 
 fn container(it: &mut Members) {
@@ -307,6 +319,7 @@ mod tests {
             ("ghcr.io:443/podinfo", "Always"),
             ("a/podinfo:latest", "Always"),
             ("podinfo:6.0.1", "IfNotPresent"),
+            (" podinfo", "IfNotPresent"),
         ] {
             let mut members = Members::from_iter([("image".to_owned(), json!(image))]);
             container(&mut members);

@@ -105,14 +105,14 @@ pub(super) fn check(spec: &Value, path: &str, pod: Option<&str>, causes: &mut Ve
         container(one, &path, &volumes, host_users, causes);
         distinct(one, &path, containers.iter().take(at), causes);
         handlers(one, &path, grace, causes);
-        restarts(one, &path, causes);
+        restarts(one, &path, false, causes);
     }
     host_ports(containers, &containers_path, causes);
     let before = list(spec, "initContainers");
     for (at, one) in before.iter().enumerate() {
         let place = format!("{path}.initContainers[{at}]");
         container(one, &place, &volumes, host_users, causes);
-        restarts(one, &place, causes);
+        restarts(one, &place, true, causes);
         let named = before.iter().take(at).filter(|other| !meta::text(other, "/name").is_empty());
         distinct(one, &place, containers.iter().chain(named), causes);
         // They run one after the other, and the real server looks at each as if it was the first.
@@ -174,7 +174,11 @@ fn names(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         let wrong = dns_names::no_subdomain(class);
         causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.runtimeClassName"), &json!(class), why)));
     }
-    supported(spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"], causes);
+    if given(spec, "preemptionPolicy").is_some_and(|policy| policy == "") {
+        causes.push(Cause::required(format!("{path}.preemptionPolicy"), ""));
+    } else {
+        supported(spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"], causes);
+    }
     if let Some(system) = given(spec, "os") {
         required(system, &format!("{path}.os"), "name", causes);
         let name = meta::text(system, "/name");

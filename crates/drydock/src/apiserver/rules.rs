@@ -251,7 +251,8 @@ pub(super) fn hold_back(pod: &mut Value, now: Timestamp) {
 }
 
 pub(super) fn quality_of_service(pod: &Value) -> &'static str {
-    let list = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let of = |list: &str| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+    let list: Vec<_> = ["containers", "initContainers"].into_iter().filter_map(of).flatten().collect();
     let amount = |container: &Value, kind: &str, name: &str| {
         // Whoever asks for nothing has not asked.
         container.pointer(&format!("/resources/{kind}/{name}")).filter(|amount| **amount != "0").cloned()
