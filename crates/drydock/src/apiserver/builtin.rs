@@ -9,15 +9,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::addresses;
+use super::affinity_rules::resolve_label_keys;
 use super::autoscaler_rules::autoscaler;
 use super::columns::{self, Column};
 use super::crd;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules;
+use super::pod_warnings;
 use super::review;
 use super::rules::{
-    admit, encode_strings, event, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered,
+    admit, encode_strings, event, hold_back, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered,
     long_hostname, long_name, pod_grace, pod_spec_stays, quality_of_service, selector_stays,
 };
 use super::server::Server;
@@ -244,6 +246,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         Behaviour {
             columns: columns::DAEMON_SETS,
             generation: true,
+            warn_changed: pod_warnings::of_daemon_set,
             complete_rules: true,
             check: daemon_set,
             check_update: selector_stays,
@@ -258,6 +261,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             fixed_by_status: &["labels"],
             columns: columns::DEPLOYMENTS,
             warn: long_name,
+            warn_changed: pod_warnings::of_workload,
             complete_rules: true,
             check: deployment,
             check_update: changed_deployment,
@@ -368,8 +372,11 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             ],
             columns: columns::PODS,
             warn: long_hostname,
-            prepare: |pod, _, _| {
+            warn_changed: pod_warnings::of_pod,
+            prepare: |pod, _, now| {
                 admit(pod);
+                resolve_label_keys(pod);
+                hold_back(pod, now);
                 let class = quality_of_service(pod);
                 meta::child(pod, "status").insert("qosClass".into(), class.into());
             },
@@ -394,6 +401,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             generation: true,
             columns: columns::REPLICA_SETS,
             warn: long_name,
+            warn_changed: pod_warnings::of_workload,
             complete_rules: true,
             check: replica_set,
             check_update: selector_stays,

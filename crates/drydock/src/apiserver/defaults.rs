@@ -101,6 +101,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "reportingInstance", json!(""));
     }),
     ("core.v1.EventSeries", |it| put(it, "lastObservedTime", Value::Null)),
+    ("core.v1.FileKeySelector", |it| put(it, "optional", json!(false))),
     ("core.v1.GRPCAction", |it| {
         put(it, "port", json!(0));
         put(it, "service", json!(""));
@@ -113,6 +114,14 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.HostPathVolumeSource", |it| put(it, "type", json!(""))),
     ("core.v1.Namespace", |it| put(it, "status", json!({"phase": "Active"}))),
     ("core.v1.ObjectFieldSelector", |it| put(it, "apiVersion", json!("v1"))),
+    ("core.v1.PersistentVolumeClaimSpec", |it| {
+        put(it, "resources", json!({}));
+        put_pointer(it, "volumeMode", json!("Filesystem"));
+    }),
+    ("core.v1.PersistentVolumeClaimTemplate", |it| {
+        put(it, "metadata", json!({}));
+        put(it, "spec", json!({}));
+    }),
     ("core.v1.Pod", pod),
     ("core.v1.PodSpec", |it| {
         put(it, "restartPolicy", json!("Always"));
@@ -138,19 +147,25 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "metadata", json!({}));
         put(it, "spec", json!({}));
     }),
+    ("core.v1.PreferredSchedulingTerm", |it| put(it, "preference", json!({}))),
     ("core.v1.Probe", |it| {
         put(it, "timeoutSeconds", json!(1));
         put(it, "periodSeconds", json!(10));
         put(it, "successThreshold", json!(1));
         put(it, "failureThreshold", json!(3));
     }),
-    ("core.v1.ProjectedVolumeSource", |it| put(it, "defaultMode", json!(420))),
+    ("core.v1.ProjectedVolumeSource", |it| {
+        put(it, "defaultMode", json!(420));
+        put(it, "sources", Value::Null);
+    }),
+    ("core.v1.ResourceFieldSelector", |it| put(it, "divisor", json!("0"))),
     ("core.v1.Secret", |it| put(it, "type", json!("Opaque"))),
     ("core.v1.SecretVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Service", |it| {
         put(it, "spec", json!({}));
         put(it, "status", json!({}));
     }),
+    ("core.v1.ServiceAccountTokenProjection", |it| put(it, "expirationSeconds", json!(3600))),
     ("core.v1.ServicePort", |it| {
         put(it, "protocol", json!("TCP"));
         let port = it.get("port").cloned().unwrap_or(json!(0));
@@ -176,10 +191,15 @@ const DEFAULTS: &[(&str, Fill)] = &[
         }
     }),
     ("core.v1.ServiceStatus", |it| put(it, "loadBalancer", json!({}))),
+    ("core.v1.Sysctl", |it| put_pointer(it, "value", json!(""))),
     ("core.v1.TCPSocketAction", |it| put(it, "port", json!(0))),
     ("core.v1.Volume", |it| {
         if it.keys().all(|key| key == "name") {
             put(it, "emptyDir", json!({}));
+        }
+        if let Some(Value::Object(image)) = it.get_mut("image") {
+            let policy = pull_policy(image.get("reference"));
+            put(image, "pullPolicy", json!(policy));
         }
     }),
     ("discovery.v1.EndpointPort", |it| {
@@ -201,8 +221,20 @@ fn pod(it: &mut Members) {
     put(it, "status", json!({"phase": "Pending"}));
     let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
     put(spec, "enableServiceLinks", json!(true));
+    // Less than no time is hardly any.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".into(), json!(1));
+    }
+    let shares_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };
+        let ports = containers.iter_mut().filter_map(|container| container.get_mut("ports")?.as_array_mut()).flatten();
+        for port in ports.filter(|_| shares_network).filter_map(Value::as_object_mut) {
+            let number = port.get("containerPort").cloned().filter(|number| *number != 0);
+            if port.get("hostPort").is_none_or(|wanted| *wanted == 0) && number.is_some() {
+                port.insert("hostPort".into(), number.unwrap_or_default());
+            }
+        }
         for resources in containers.iter_mut().filter_map(|container| container.get_mut("resources")?.as_object_mut()) {
             // A limit is also the request when none is given.
             let Some(Value::Object(limits)) = resources.get("limits").cloned() else { continue };
@@ -216,11 +248,24 @@ fn pod(it: &mut Members) {
     }
 }
 
-fn container(it: &mut Members) {
-    // Only `latest` (or no tag at all) has to be pulled again: the registry may have moved it.
-    let image = it.get("image").and_then(Value::as_str).unwrap_or_default();
+/// Only `latest` (or no tag at all) has to be pulled again: the registry may have moved it.
+fn pull_policy(image: Option<&Value>) -> &'static str {
+    let image = image.and_then(Value::as_str).unwrap_or_default();
     let tag = image.rsplit('/').next().unwrap_or_default().split_once(':').map_or("latest", |(_, tag)| tag);
-    let policy = if tag == "latest" && !image.contains('@') { "Always" } else { "IfNotPresent" };
+    if tag == "latest" && is_reference(image) && !image.contains('@') { "Always" } else { "IfNotPresent" }
+}
+
+/// Whether a registry could have an image of that name. Only that of the registry itself may be in upper case.
+fn is_reference(image: &str) -> bool {
+    let is_host = |text: &str| text.contains(['.', ':']) || text == "localhost" || text != text.to_lowercase();
+    let rest = image.split_once('/').filter(|(host, _)| is_host(host)).map_or(image, |(_, rest)| rest);
+    let path = rest.split(':').next().unwrap_or_default();
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    path.split('/').all(|part| !part.is_empty() && part.bytes().all(known))
+}
+
+fn container(it: &mut Members) {
+    let policy = pull_policy(it.get("image"));
     put(it, "imagePullPolicy", json!(policy));
     put(it, "resources", json!({}));
     put(it, "terminationMessagePath", json!("/dev/termination-log"));
@@ -274,6 +319,7 @@ mod tests {
             ("ghcr.io:443/podinfo", "Always"),
             ("a/podinfo:latest", "Always"),
             ("podinfo:6.0.1", "IfNotPresent"),
+            (" podinfo", "IfNotPresent"),
         ] {
             let mut members = Members::from_iter([("image".to_owned(), json!(image))]);
             container(&mut members);

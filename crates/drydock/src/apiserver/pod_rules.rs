@@ -2,58 +2,161 @@
 
 use serde_json::{Value, json};
 
+use super::affinity_rules::{affinity, spread};
+use super::container_rules::{container, init_container, restarts};
+use super::dns_names;
+use super::env_rules::files_of_variables;
 use super::error::Cause;
+use super::host_rules::{dns, host_aliases, host_network, host_ports, hostname_override, own_users};
 use super::meta;
 use super::probe_rules::handlers;
-use super::quantity::Quantity;
 use super::schema::join;
+use super::security_rules::pod_security;
+use super::toleration_rules::tolerations;
 use super::validate::{self, NameRule};
+use super::volume_rules::volumes;
 
 pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
-/// Resources that every node has.
-const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// Rules for a pod: those of every template, and some that came too late for templates.
 pub(super) fn pod(pod: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
     let spec = pod.get("spec").unwrap_or(&nothing);
-    check(spec, "spec", causes);
-    for kind in ["containers", "initContainers"] {
-        for (at, container) in list(spec, kind).iter().enumerate() {
-            let image = meta::text(container, "/image");
-            if image.trim() != image {
-                let why = "must not have leading or trailing whitespace";
-                causes.push(Cause::invalid(format!("spec.{kind}[{at}].image"), &json!(image), why));
+    annotations(pod.pointer("/metadata/annotations"), "metadata.annotations", spec, causes);
+    check(spec, "spec", Some(meta::name(pod)), causes);
+    if meta::text(spec, "/serviceAccountName").is_empty() {
+        for (at, volume) in list(spec, "volumes").iter().enumerate() {
+            for (number, source) in
+                volume.get("projected").map(|it| list(it, "sources")).unwrap_or_default().iter().enumerate()
+            {
+                if given(source, "serviceAccountToken").is_some() {
+                    let place = format!("spec.volumes[{at}].projected.sources[{number}].serviceAccountToken");
+                    causes.push(Cause::forbidden(place, "must not be specified when serviceAccountName is not set"));
+                }
             }
         }
     }
+    for kind in ["containers", "initContainers"] {
+        for (at, container) in list(spec, kind).iter().enumerate() {
+            padded_image(container, &format!("spec.{kind}[{at}]"), causes);
+        }
+    }
+    // Until it has got a version it is new.
+    let new = meta::field(pod, "resourceVersion").is_empty();
+    if new && !list(spec, "ephemeralContainers").is_empty() {
+        causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+    }
+    if new && !meta::text(spec, "/nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
+        causes.push(Cause::forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"));
+    }
 }
 
-/// Rules for what a pod is made of.
-pub(super) fn check(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let volumes = volumes(spec, path, causes);
+/// Rules for an image of a pod that runs. Templates have always been let off.
+pub(super) fn padded_image(container: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let image = meta::text(container, "/image");
+    if image.trim() != image {
+        let why = "must not have leading or trailing whitespace";
+        causes.push(Cause::invalid(format!("{path}.image"), &json!(image), why));
+    }
+}
+
+/// Says that a pod is not run because of the server: a node runs it, and tells the server.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Rules for a change of the annotations of a pod.
+pub(super) fn changed_annotations(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let mirror = |pod: &Value| pod.pointer("/metadata/annotations").and_then(|all| all.get(MIRROR)).cloned();
+    let why = match (mirror(old), mirror(new)) {
+        (before, after) if before == after => None,
+        (None, _) => Some("may not add mirror pod annotation"),
+        _ => Some("may not remove or update mirror pod annotation"),
+    };
+    causes.extend(why.map(|why| Cause::forbidden(format!("metadata.annotations[{MIRROR}]"), why)));
+    let spec = new.get("spec").unwrap_or(&Value::Null);
+    annotations(new.pointer("/metadata/annotations"), "metadata.annotations", spec, causes);
+}
+
+/// Rules for annotations that mean something for pods.
+pub(super) fn annotations(annotations: Option<&Value>, path: &str, spec: &Value, causes: &mut Vec<Cause>) {
+    const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    let said = |key: &str| annotations.and_then(|annotations| annotations.get(key)?.as_str());
+    if let Some(value) = said(MIRROR).filter(|_| meta::text(spec, "/nodeName").is_empty()) {
+        let why = "must set spec.nodeName if mirror pod annotation is set";
+        causes.push(Cause::invalid(format!("{path}[{MIRROR}]"), &json!(value), why));
+    }
+    let is_cost = |cost: &str| cost == "0" || !cost.starts_with(['0', '+']) && cost.parse::<i32>().is_ok();
+    if let Some(value) = said(COST).filter(|cost| !is_cost(cost)) {
+        causes.push(Cause::invalid(format!("{path}[{COST}]"), &json!(value), "must be a 32bit integer"));
+    }
+}
+
+/// Rules for what a pod is made of: one with this name, or one that will be made of a template.
+pub(super) fn check(spec: &Value, path: &str, pod: Option<&str>, causes: &mut Vec<Cause>) {
+    let volumes = volumes(spec, path, pod, causes);
     let containers_path = format!("{path}.containers");
     let containers = list(spec, "containers");
+    let host_users = spec.get("hostUsers") != Some(&Value::Bool(false));
+    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     if containers.is_empty() {
         causes.push(Cause::required(containers_path.clone(), ""));
     }
     for (at, one) in containers.iter().enumerate() {
         let path = format!("{containers_path}[{at}]");
-        container(one, &path, &volumes, causes);
+        container(one, &path, &volumes, host_users, causes);
         distinct(one, &path, containers.iter().take(at), causes);
-        let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
-        handlers(one, &path, grace.unwrap_or(0), causes);
+        handlers(one, &path, grace, causes);
+        restarts(one, &path, false, causes);
     }
-    for (at, one) in list(spec, "initContainers").iter().enumerate() {
-        let path = format!("{path}.initContainers[{at}]");
-        container(one, &path, &volumes, causes);
-        distinct(one, &path, containers.iter().chain(list(spec, "initContainers").iter().take(at)), causes);
+    host_ports(containers, &containers_path, causes);
+    let before = list(spec, "initContainers");
+    for (at, one) in before.iter().enumerate() {
+        let place = format!("{path}.initContainers[{at}]");
+        container(one, &place, &volumes, host_users, causes);
+        restarts(one, &place, true, causes);
+        let named = before.iter().take(at).filter(|other| !meta::text(other, "/name").is_empty());
+        distinct(one, &place, containers.iter().chain(named), causes);
+        // They run one after the other, and the real server looks at each as if it was the first.
+        host_ports(std::slice::from_ref(one), &format!("{path}.initContainers"), causes);
+        init_container(one, &place, grace, causes);
     }
+    host_network(spec, path, pod.is_some(), causes);
     supported(spec, path, "restartPolicy", &["Always", "OnFailure", "Never"], causes);
     supported(spec, path, "dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], causes);
     validate::labels(spec.get("nodeSelector"), &format!("{path}.nodeSelector"), causes);
-    for (field, rule) in [("serviceAccountName", NameRule::Subdomain), ("nodeName", NameRule::Subdomain)] {
-        name(spec, path, field, rule, causes);
+    pod_security(spec, path, causes);
+    placement(spec, path, causes);
+    let all = with_paths(spec, path);
+    own_users(spec, path, &all, causes);
+    hostname_override(spec, path, causes);
+    names(spec, path, causes);
+    files_of_variables(&all, list(spec, "volumes"), causes);
+}
+
+/// Where it runs, whom it knows, and when it is ready.
+fn placement(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    if let Some(wanted) = given(spec, "affinity") {
+        affinity(wanted, &format!("{path}.affinity"), causes);
+    }
+    dns(spec, path, causes);
+    for (at, gate) in list(spec, "readinessGates").iter().enumerate() {
+        let place = format!("{path}.readinessGates[{at}].conditionType");
+        validate::qualified_key(meta::text(gate, "/conditionType"), &place, causes);
+    }
+    let gates = list(spec, "schedulingGates");
+    for (at, gate) in gates.iter().enumerate() {
+        let (place, name) = (format!("{path}.schedulingGates[{at}]"), meta::text(gate, "/name"));
+        validate::qualified_key(name, &place, causes);
+        if gates.iter().take(at).any(|other| meta::text(other, "/name") == name) {
+            causes.push(Cause::duplicate(place, &json!(name)));
+        }
+    }
+    spread(list(spec, "topologySpreadConstraints"), &format!("{path}.topologySpreadConstraints"), causes);
+}
+
+/// Names of all kinds, and what a pod puts up with.
+fn names(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for field in ["serviceAccountName", "nodeName"] {
+        name(spec, path, field, NameRule::Subdomain, causes);
     }
     if let Some(seconds) = spec.get("activeDeadlineSeconds").and_then(Value::as_i64)
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
@@ -64,10 +167,49 @@ pub(super) fn check(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     for field in ["hostname", "subdomain"] {
         name(spec, path, field, NameRule::Label, causes);
     }
+    tolerations(list(spec, "tolerations"), &format!("{path}.tolerations"), causes);
+    host_aliases(list(spec, "hostAliases"), &format!("{path}.hostAliases"), causes);
+    name(spec, path, "priorityClassName", NameRule::Subdomain, causes);
+    if let Some(class) = given(spec, "runtimeClassName").and_then(Value::as_str) {
+        let wrong = dns_names::no_subdomain(class);
+        causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.runtimeClassName"), &json!(class), why)));
+    }
+    if given(spec, "preemptionPolicy").is_some_and(|policy| policy == "") {
+        causes.push(Cause::required(format!("{path}.preemptionPolicy"), ""));
+    } else {
+        supported(spec, path, "preemptionPolicy", &["PreemptLowerPriority", "Never"], causes);
+    }
+    if let Some(system) = given(spec, "os") {
+        required(system, &format!("{path}.os"), "name", causes);
+        let name = meta::text(system, "/name");
+        if !["", "linux", "windows"].contains(&name) {
+            let allowed = [json!("linux"), json!("windows")];
+            causes.push(Cause::unsupported(&format!("{path}.os"), &json!(name), &allowed));
+        }
+    }
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+/// All containers in the order in which they start, each with its place.
+pub(super) fn with_paths<'a>(spec: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
+    let kinds = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    let each = kinds.flat_map(|kind| list(spec, kind).iter().enumerate().map(move |(at, one)| (kind, at, one)));
+    each.map(|(kind, at, one)| (format!("{path}.{kind}[{at}]"), one)).collect()
+}
+
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A member that is there, be it empty.
+pub(super) fn given<'a>(holder: &'a Value, field: &str) -> Option<&'a Value> {
+    holder.get(field).filter(|found| !found.is_null())
+}
+
+/// A text that must be there.
+pub(super) fn required(holder: &Value, path: &str, field: &str, causes: &mut Vec<Cause>) {
+    if holder.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+        causes.push(Cause::required(format!("{path}.{field}"), ""));
+    }
 }
 
 fn name(holder: &Value, path: &str, field: &str, rule: NameRule, causes: &mut Vec<Cause>) {
@@ -77,14 +219,6 @@ fn name(holder: &Value, path: &str, field: &str, rule: NameRule, causes: &mut Ve
     {
         causes.push(Cause { field: format!("{path}.{field}"), ..cause });
     }
-}
-
-/// A name that must be there.
-fn required_name(holder: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if meta::text(holder, "/name").is_empty() {
-        causes.push(Cause::required(format!("{path}.name"), ""));
-    }
-    name(holder, path, "name", NameRule::Label, causes);
 }
 
 pub(super) fn supported(holder: &Value, path: &str, field: &str, words: &[&str], causes: &mut Vec<Cause>) {
@@ -98,79 +232,8 @@ pub(super) fn supported(holder: &Value, path: &str, field: &str, words: &[&str],
 /// Containers do not share names, not even with those that run before them.
 fn distinct<'a>(one: &Value, path: &str, mut others: impl Iterator<Item = &'a Value>, causes: &mut Vec<Cause>) {
     let name = meta::text(one, "/name");
-    if !name.is_empty() && others.any(|other| meta::text(other, "/name") == name) {
+    if others.any(|other| meta::text(other, "/name") == name) {
         causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
-    }
-}
-
-/// The names of a pod's volumes.
-fn volumes<'a>(spec: &'a Value, path: &str, causes: &mut Vec<Cause>) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for (at, volume) in list(spec, "volumes").iter().enumerate() {
-        let path = format!("{path}.volumes[{at}]");
-        required_name(volume, &path, causes);
-        let name = meta::text(volume, "/name");
-        if names.contains(&name) {
-            causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
-        }
-        names.push(name);
-    }
-    names
-}
-
-/// What every kind of container must be.
-fn container(one: &Value, path: &str, volumes: &[&str], causes: &mut Vec<Cause>) {
-    required_name(one, path, causes);
-    if meta::text(one, "/image").is_empty() {
-        causes.push(Cause::required(format!("{path}.image"), ""));
-    }
-    supported(one, path, "terminationMessagePolicy", &["File", "FallbackToLogsOnError"], causes);
-    ports(list(one, "ports"), &format!("{path}.ports"), causes);
-    for (at, variable) in list(one, "env").iter().enumerate() {
-        environment(variable, &format!("{path}.env[{at}]"), causes);
-    }
-    for (at, mount) in list(one, "volumeMounts").iter().enumerate() {
-        let path = format!("{path}.volumeMounts[{at}]");
-        let name = meta::text(mount, "/name");
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{path}.name"), ""));
-        } else if !volumes.contains(&name) {
-            causes.push(Cause::missing(format!("{path}.name"), &json!(name)));
-        }
-        if meta::text(mount, "/mountPath").is_empty() {
-            causes.push(Cause::required(format!("{path}.mountPath"), ""));
-        }
-        let place = mount.get("mountPath");
-        if list(one, "volumeMounts").iter().take(at).any(|other| other.get("mountPath") == place) {
-            let found = place.cloned().unwrap_or_else(|| json!(""));
-            causes.push(Cause::invalid(format!("{path}.mountPath"), &found, "must be unique"));
-        }
-    }
-    supported(one, path, "imagePullPolicy", &["Always", "IfNotPresent", "Never"], causes);
-    resources(one, &format!("{path}.resources"), causes);
-}
-
-fn ports(ports: &[Value], path: &str, causes: &mut Vec<Cause>) {
-    for (at, port) in ports.iter().enumerate() {
-        let path = format!("{path}[{at}]");
-        let name = meta::text(port, "/name");
-        let wrong = if name.is_empty() { Vec::new() } else { port_name(name) };
-        for why in &wrong {
-            causes.push(Cause::invalid(format!("{path}.name"), &json!(name), why));
-        }
-        let taken = ports.iter().take(at).any(|other| meta::text(other, "/name") == name);
-        if taken && wrong.is_empty() && !name.is_empty() {
-            causes.push(Cause::duplicate(format!("{path}.name"), &json!(name)));
-        }
-        match port.get("containerPort").and_then(Value::as_i64).unwrap_or(0) {
-            0 => causes.push(Cause::required(format!("{path}.containerPort"), "")),
-            1..=65535 => {}
-            number => causes.push(Cause::invalid(format!("{path}.containerPort"), &json!(number), PORT_RANGE)),
-        }
-        if let Some(number) = port.get("hostPort").and_then(Value::as_i64).filter(|it| !(0..=65535).contains(it)) {
-            causes.push(Cause::invalid(format!("{path}.hostPort"), &json!(number), PORT_RANGE));
-        }
-        supported(port, &path, "protocol", &["SCTP", "TCP", "UDP"], causes);
     }
 }
 
@@ -187,75 +250,6 @@ pub(super) fn port_name(name: &str) -> Vec<&'static str> {
         (name.starts_with('-') || name.ends_with('-'), "must not begin or end with a hyphen"),
     ];
     wrong.into_iter().filter(|(wrong, _)| *wrong).map(|(_, why)| why).collect()
-}
-
-fn environment(variable: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let name = meta::text(variable, "/name");
-    if name.is_empty() {
-        causes.push(Cause::required(format!("{path}.name"), ""));
-    } else if name.bytes().any(|byte| !(b' '..=b'~').contains(&byte) || byte == b'=') {
-        let why = "a valid environment variable name must consist only of printable ASCII characters other than '='";
-        causes.push(Cause::invalid(format!("{path}.name"), &json!(name), why));
-    }
-    let Some(from) = variable.get("valueFrom").filter(|from| from.is_object()) else { return };
-    let known = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-    let sources = known.iter().filter(|source| from.get(**source).is_some_and(|it| !it.is_null())).count();
-    let why = match (meta::text(variable, "/value").is_empty(), sources) {
-        (_, 0) => {
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        }
-        (false, _) => "may not be specified when `value` is not empty",
-        (true, 1) => return,
-        (true, _) => "may not have more than one field specified at a time",
-    };
-    causes.push(Cause::invalid(format!("{path}.valueFrom"), &json!(""), why));
-}
-
-fn resources(container: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let amounts = |kind: &str| container.pointer(&format!("/resources/{kind}")).and_then(Value::as_object);
-    let amount = |text: &Value| Quantity::parse(text.as_str().unwrap_or_default()).ok();
-    for kind in ["limits", "requests"] {
-        for (name, text) in amounts(kind).into_iter().flatten() {
-            let place = format!("{path}.{kind}[{name}]");
-            resource_name(name, &place, causes);
-            let Some(asked) = amount(text) else { continue };
-            let shown = json!(asked.canonical());
-            if asked.is_negative() {
-                causes.push(Cause::invalid(place.clone(), &shown, "must be greater than or equal to 0"));
-            }
-            if name.contains('/') && !asked.is_whole() {
-                causes.push(Cause::invalid(place, &shown, "must be an integer"));
-            }
-            if kind == "limits" {
-                continue;
-            }
-            let limit = amounts("limits").and_then(|limits| limits.get(name)).and_then(amount);
-            match limit {
-                Some(limit) if name.contains('/') && asked.compare(limit).is_ne() => {
-                    let why = format!("must be equal to {name} limit of {}", limit.canonical());
-                    causes.push(Cause::invalid(format!("{path}.requests"), &shown, &why));
-                }
-                Some(limit) if asked.compare(limit).is_gt() => {
-                    let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
-                    causes.push(Cause::invalid(format!("{path}.requests"), &shown, &why));
-                }
-                None if name.contains('/') => {
-                    let why = "Limit must be set for non overcommitable resources";
-                    causes.push(Cause::required(format!("{path}.limits"), why));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-fn resource_name(name: &str, place: &str, causes: &mut Vec<Cause>) {
-    if name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-") {
-        return;
-    }
-    for why in ["must be a standard resource type or fully qualified", "must be a standard resource for containers"] {
-        causes.push(Cause::invalid(place, &json!(name), why));
-    }
 }
 
 /// A port by its number or its name.

@@ -2,11 +2,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::dns_names;
 use super::error::Cause;
 use super::meta;
-use super::validate;
+use super::pod_rules;
+use super::toleration_rules::more_tolerations;
 
 /// A field that keeps the value it was given first.
 pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
@@ -34,7 +37,7 @@ pub(super) fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
 
 /// Why a name should not be one of hosts too.
 fn no_hostname(object: &Value, used: &str) -> Option<String> {
-    let why = validate::no_label(meta::name(object)).join(" ");
+    let why = dns_names::no_label(meta::name(object)).join(" ");
     let what = "which can result in surprising behavior; a DNS label is recommended";
     (!why.is_empty()).then(|| format!("metadata.name: this is used in {used}, {what}: [{why}]"))
 }
@@ -58,24 +61,29 @@ fn no_file(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Everything that keeps a text from being a key of data.
+pub(super) fn no_key(key: &str) -> Vec<&'static str> {
+    let mut wrong = Vec::new();
+    if key.len() > 253 {
+        wrong.push("must be no more than 253 characters");
+    }
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        wrong.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+             'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+        );
+    }
+    wrong.extend(no_file(key));
+    wrong
+}
+
 /// Keys are names of files, and no two files have the same.
 pub(super) fn keys(object: &Value, causes: &mut Vec<Cause>) {
     let text = |field: &str| object.get(field).and_then(Value::as_object);
-    let right = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
     for field in ["data", "binaryData"] {
         for key in text(field).into_iter().flatten().map(|(key, _)| key) {
             let place = format!("{field}[{key}]");
-            if key.len() > 253 {
-                causes.push(Cause::invalid(place.clone(), &json!(key), "must be no more than 253 characters"));
-            }
-            if !right(key) || key.is_empty() {
-                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
-                           or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-                causes.push(Cause::invalid(place.clone(), &json!(key), why));
-            }
-            if let Some(why) = no_file(key) {
-                causes.push(Cause::invalid(place.clone(), &json!(key), why));
-            }
+            causes.extend(no_key(key).iter().map(|why| Cause::invalid(place.clone(), &json!(key), why)));
             if field == "data" && text("binaryData").is_some_and(|binary| binary.contains_key(key)) {
                 causes.push(Cause::invalid(place, &json!(key), "duplicate of key present in binaryData"));
             }
@@ -101,8 +109,11 @@ pub(super) fn lease_as_offered(lease: &mut Value) {
     }
 }
 
-/// A pod runs what it was made for; only its images and the ways to end it can change.
+/// A pod runs what it was made for; only its images, what it tolerates and the ways to end it can change.
 pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let nothing = json!({});
+    let (before, after) = (old.get("spec").unwrap_or(&nothing), new.get("spec").unwrap_or(&nothing));
+    pod_rules::changed_annotations(old, new, causes);
     for list in ["containers", "initContainers"] {
         let count = |pod: &Value| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).map_or(0, Vec::len);
         if count(old) != count(new) {
@@ -115,10 +126,16 @@ pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
             if meta::text(container, "/image").is_empty() {
                 causes.push(Cause::required(format!("spec.{list}[{at}].image"), ""));
             }
+            pod_rules::padded_image(container, &format!("spec.{list}[{at}]"), causes);
         }
     }
     let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
     match (deadline(old), deadline(new)) {
+        (_, Some(after)) if !(0..=i64::from(i32::MAX)).contains(&after) => {
+            let why = "must be between 0 and 2147483647, inclusive";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", &json!(after), why));
+            return;
+        }
         (Some(before), Some(after)) if before < after => {
             let why = "must be less than or equal to previous value";
             causes.push(Cause::invalid("spec.activeDeadlineSeconds", &json!(after), why));
@@ -130,12 +147,21 @@ pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
         }
         _ => {}
     }
+    let tolerations = |spec| pod_rules::list(spec, "tolerations");
+    more_tolerations(tolerations(before), tolerations(after), "spec.tolerations", causes);
+    for (at, gate) in pod_rules::list(after, "schedulingGates").iter().enumerate() {
+        if !pod_rules::list(before, "schedulingGates").contains(gate) {
+            let why =
+                format!("only deletion is allowed, but found new scheduling gate '{}'", meta::text(gate, "/name"));
+            causes.push(Cause::forbidden(format!("spec.schedulingGates[{at}].name"), &why));
+        }
+    }
     let grace = |pod: &Value| pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     let mended = grace(old).is_some_and(|grace| grace < 0) && grace(new) == Some(1);
     let fixed = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or_default();
         let members = meta::members(&mut spec);
-        for field in ["activeDeadlineSeconds", "tolerations"] {
+        for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
             members.shift_remove(field);
         }
         if mended {
@@ -213,8 +239,20 @@ pub(super) fn admit(pod: &mut Value) {
     }
 }
 
+/// A new pod with gates waits for somebody to open them.
+pub(super) fn hold_back(pod: &mut Value, now: Timestamp) {
+    let gated = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
+    if gated {
+        let why = "Scheduling is blocked due to non-empty scheduling gates";
+        let condition = json!({"type": "PodScheduled", "status": "False", "lastProbeTime": null,
+            "lastTransitionTime": meta::seconds(now), "reason": "SchedulingGated", "message": why});
+        meta::child(pod, "status").insert("conditions".into(), json!([condition]));
+    }
+}
+
 pub(super) fn quality_of_service(pod: &Value) -> &'static str {
-    let list = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let of = |list: &str| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+    let list: Vec<_> = ["containers", "initContainers"].into_iter().filter_map(of).flatten().collect();
     let amount = |container: &Value, kind: &str, name: &str| {
         // Whoever asks for nothing has not asked.
         container.pointer(&format!("/resources/{kind}/{name}")).filter(|amount| **amount != "0").cloned()

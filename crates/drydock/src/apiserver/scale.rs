@@ -62,7 +62,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
         ownership = Ownership::Applied { managed, untidy: false };
     }
     let written = server.replace(&mut state, call, &live, new, ownership)?;
-    Ok(Answer::Other(200, show(&paths, &written.object), columns).into())
+    Ok(Reply { answer: Answer::Other(200, show(&paths, &written.object), columns), warnings: written.warnings })
 }
 
 /// The scale that a client sends.

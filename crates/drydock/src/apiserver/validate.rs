@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::dns_names::{LABEL_TEXT, SUBDOMAIN_TEXT, is_label};
 use super::error::Cause;
 use super::go_regex;
 use super::meta;
@@ -339,13 +340,6 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-const LABEL_TEXT: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
-    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
 /// What is wrong with an object's name.
 pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
     if name.is_empty() {
@@ -369,54 +363,6 @@ pub(crate) fn name(rule: NameRule, name: &str) -> Option<Cause> {
         return Some(Cause::invalid("metadata.name", &value, &format!("must be no more than {limit} characters")));
     }
     (!right).then(|| Cause::invalid("metadata.name", &value, text))
-}
-
-const STRICT_LABEL_TEXT: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-    '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-/// Whether a text is a label that begins with a letter, as names of kinds and versions do; or why it is none.
-pub(crate) fn dns_label(text: &str) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    if text.len() > 63 {
-        wrong.push("must be no more than 63 bytes");
-    }
-    if !is_label(text) || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
-        wrong.push(STRICT_LABEL_TEXT);
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join(",")) }
-}
-
-/// Whether a text is a name with dots, as groups have; or why it is none.
-pub(crate) fn is_subdomain(text: &str) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    if text.len() > 253 {
-        wrong.push("must be no more than 253 bytes");
-    }
-    if !text.split('.').all(is_label) {
-        wrong.push(SUBDOMAIN_TEXT);
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join(",")) }
-}
-
-/// Everything that keeps a name from being a label of DNS.
-pub(crate) fn no_label(name: &str) -> Vec<&'static str> {
-    let mut wrong = Vec::new();
-    if name.len() > 63 {
-        wrong.push("must be no more than 63 characters");
-    }
-    if !is_label(name) {
-        wrong.push(if name.split('.').all(is_label) { "must not contain dots" } else { LABEL_TEXT });
-    }
-    wrong
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().copied().is_some_and(inner)
-        && bytes.last().copied().is_some_and(inner)
-        && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
 }
 
 const WORD_TEXT: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -484,13 +430,26 @@ pub(crate) fn annotations(annotations: Option<&Value>, path: &str, causes: &mut 
 pub(crate) fn labels(labels: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         qualified_key(key, path, causes);
-        if value.as_str().is_some_and(|text| text.len() > 63) {
-            causes.push(Cause::invalid(path, value, "must be no more than 63 bytes"));
-        }
-        if value.as_str().is_some_and(|text| !is_word(text)) {
-            causes.push(Cause::invalid(path, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
+        for why in value.as_str().map(no_label_value).unwrap_or_default() {
+            causes.push(Cause::invalid(path, value, why));
         }
     }
+}
+
+const LABEL_VALUE_TEXT: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Everything that keeps a text from being the value of a label.
+pub(crate) fn no_label_value(text: &str) -> Vec<&'static str> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 bytes");
+    }
+    if !is_word(text) {
+        wrong.push(LABEL_VALUE_TEXT);
+    }
+    wrong
 }
 
 /// What is wrong with finalizers of any object.

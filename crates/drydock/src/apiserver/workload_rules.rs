@@ -6,21 +6,23 @@ use super::error::Cause;
 use super::meta;
 use super::pod_rules::{self, non_negative};
 use super::rules::selector_stays;
+use super::selector_rules;
 use super::validate;
-
-const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
 
 pub(super) fn replica_set(object: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
     let spec = object.get("spec").unwrap_or(&nothing);
     non_negative(spec, "spec", "replicas", causes);
     non_negative(spec, "spec", "minReadySeconds", causes);
-    selected_template(spec, causes);
+    selected_template(spec, "ReplicaSet", causes);
 }
 
 pub(super) fn daemon_set(object: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
-    selected_template(object.get("spec").unwrap_or(&nothing), causes);
+    let spec = object.get("spec").unwrap_or(&nothing);
+    selected_template(spec, "DaemonSet", causes);
+    non_negative(spec, "spec", "minReadySeconds", causes);
+    non_negative(spec, "spec", "revisionHistoryLimit", causes);
 }
 
 /// How often names of ReplicaSets collided can only grow.
@@ -37,7 +39,7 @@ pub(super) fn deployment(object: &Value, causes: &mut Vec<Cause>) {
     let nothing = json!({});
     let spec = object.get("spec").unwrap_or(&nothing);
     non_negative(spec, "spec", "replicas", causes);
-    selected_template(spec, causes);
+    selected_template(spec, "ReplicaSet", causes);
     strategy(spec, causes);
     non_negative(spec, "spec", "minReadySeconds", causes);
     non_negative(spec, "spec", "revisionHistoryLimit", causes);
@@ -51,8 +53,8 @@ pub(super) fn deployment(object: &Value, causes: &mut Vec<Cause>) {
     counts(object, causes);
 }
 
-/// The selector makes sense, and the template carries the labels it asks for.
-fn selected_template(spec: &Value, causes: &mut Vec<Cause>) {
+/// The selector makes sense, and the template carries the labels it asks for. Deployments leave it to their ReplicaSets.
+fn selected_template(spec: &Value, kind: &str, causes: &mut Vec<Cause>) {
     let nothing = json!({});
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     let wanted = selector.and_then(|it| it.get("matchLabels")).and_then(Value::as_object);
@@ -60,25 +62,23 @@ fn selected_template(spec: &Value, causes: &mut Vec<Cause>) {
     let expressions = expressions.map_or(&[][..], Vec::as_slice);
     let told = causes.len();
     let Some(selector) = selector else {
-        causes.push(Cause::required("spec.selector", ""));
-        template(spec.get("template").unwrap_or(&nothing), false, causes);
+        if kind == "ReplicaSet" {
+            causes.push(Cause::required("spec.selector", ""));
+        }
+        template(spec.get("template").unwrap_or(&nothing), kind, false, causes);
         return;
     };
-    validate::labels(selector.get("matchLabels"), "spec.selector.matchLabels", causes);
-    for (at, expression) in expressions.iter().enumerate() {
-        if !OPERATORS.contains(&meta::text(expression, "/operator")) {
-            let found = expression.get("operator").unwrap_or(&Value::Null);
-            let place = format!("spec.selector.matchExpressions[{at}].operator");
-            causes.push(Cause::invalid(place, found, "not a valid selector operator"));
-        }
-    }
-    if causes.len() > told {
+    selector_rules::selector(selector, "spec.selector", causes);
+    if causes.len() > told && kind == "ReplicaSet" {
         causes.push(Cause::invalid("spec.selector", selector, "invalid label selector"));
         return;
     }
+    let readable = causes.len() == told;
     let empty = wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_empty();
     if empty {
-        causes.push(Cause::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+        let owner = if kind == "DaemonSet" { "daemonset" } else { "deployment" };
+        let why = format!("empty selector is invalid for {owner}");
+        causes.push(Cause::invalid("spec.selector", selector, &why));
     }
     let labels = spec.pointer("/template/metadata/labels");
     let carried = |key: &str| labels.and_then(|labels| labels.get(key));
@@ -95,10 +95,10 @@ fn selected_template(spec: &Value, causes: &mut Vec<Cause>) {
                 _ => value.is_none(),
             }
         });
-    template(spec.get("template").unwrap_or(&nothing), fits, causes);
+    template(spec.get("template").unwrap_or(&nothing), kind, fits || !readable, causes);
 }
 
-fn template(template: &Value, fits: bool, causes: &mut Vec<Cause>) {
+fn template(template: &Value, kind: &str, fits: bool, causes: &mut Vec<Cause>) {
     let labels = template.pointer("/metadata/labels");
     if !fits {
         let why = "`selector` does not match template `labels`";
@@ -108,14 +108,19 @@ fn template(template: &Value, fits: bool, causes: &mut Vec<Cause>) {
     validate::annotations(template.pointer("/metadata/annotations"), "spec.template.annotations", causes);
     let nothing = json!({});
     let spec = template.get("spec").unwrap_or(&nothing);
-    pod_rules::check(spec, "spec.template.spec", causes);
+    pod_rules::annotations(template.pointer("/metadata/annotations"), "spec.template.annotations", spec, causes);
+    pod_rules::check(spec, "spec.template.spec", None, causes);
+    if !pod_rules::list(spec, "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        causes.push(Cause::forbidden("spec.template.spec.ephemeralContainers", why));
+    }
     let policy = spec.get("restartPolicy").filter(|policy| !policy.is_null() && **policy != "Always");
     if let Some(policy) = policy {
         causes.push(Cause::unsupported("spec.template.spec.restartPolicy", policy, &[json!("Always")]));
     }
     if spec.get("activeDeadlineSeconds").is_some_and(Value::is_number) {
-        let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", why));
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", &why));
     }
 }
 

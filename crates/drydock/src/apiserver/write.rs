@@ -209,7 +209,8 @@ impl Server {
         let mut warnings = shape(call, &mut new)?;
         match self.replace_shaped(state, call, live, new, ownership) {
             Ok(object) => {
-                if call.subresource.is_empty() {
+                // Who scales an object changes what it should be.
+                if ["", "scale"].contains(&call.subresource.as_str()) {
                     warnings.extend((call.served.resource.behaviour.warn_changed)(Some(live), &object));
                 }
                 warnings.extend(unclaimed_finalizers(call, &meta::finalizers(live), &object));

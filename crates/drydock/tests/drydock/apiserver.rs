@@ -5,6 +5,7 @@ mod deletion;
 mod edges;
 mod kubectl;
 mod patches;
+mod pods;
 mod reading;
 mod tables;
 mod writing;

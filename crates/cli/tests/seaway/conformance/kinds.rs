@@ -2,6 +2,7 @@
 
 mod edges;
 mod fresh;
+pub mod pod_parts;
 mod zeros;
 
 use serde_json::{Value, json};
@@ -40,6 +41,11 @@ impl Kind {
     /// The same in all namespaces.
     pub fn everywhere(&self) -> String {
         self.path().replace("/namespaces/<<ns>>", "")
+    }
+
+    /// Whether its objects are pods, or have a template of them.
+    pub fn makes_pods(&self) -> bool {
+        ["deployments", "pods", "replicasets"].contains(&self.plural)
     }
 
     pub fn is_custom(&self) -> bool {

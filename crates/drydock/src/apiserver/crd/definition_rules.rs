@@ -10,9 +10,9 @@ use super::form::Form;
 use super::go_form;
 use super::paths::{column_path, scale_paths, selectable_fields};
 use super::schema_rules;
+use crate::apiserver::dns_names::{dns_label, is_subdomain};
 use crate::apiserver::error::Cause;
 use crate::apiserver::meta;
-use crate::apiserver::validate::{dns_label, is_subdomain};
 
 const COLUMN_TYPES: &str = "must be one of boolean,date,integer,number,string";
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

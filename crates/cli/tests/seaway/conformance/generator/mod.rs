@@ -5,6 +5,7 @@ mod change;
 mod definition_edits;
 mod definitions;
 mod items;
+mod pods;
 mod read;
 mod remove;
 mod write;
@@ -47,6 +48,7 @@ const MOVES: &[(u64, Move)] = &[
     (6, change::merge_patch),
     (4, change::strategic_patch),
     (9, change::apply),
+    (8, pods::create),
     (8, zeros::zero),
     (6, change::status),
     (3, change::scale),
@@ -146,6 +148,9 @@ impl Author {
 
     /// A right change of a kind, sometimes a wrong one, sometimes one of which only the server knows.
     fn change(&self, kind: &Kind, wrong_in: u64) -> Value {
+        if kind.makes_pods() && self.once_in(5) {
+            return pods::change(self, kind);
+        }
         let mut texts = if self.once_in(wrong_in) { kind.faults } else { kind.changes };
         if !kind.edges().is_empty() && self.once_in(4) {
             texts = kind.edges();
