@@ -1,6 +1,7 @@
 //! What the server answers when it refuses: Kubernetes `Status` objects with the texts that clients parse.
 
 mod cause;
+mod hitch;
 mod left_out;
 mod server;
 mod unreadable;
@@ -9,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::registry::Resource;
 pub(crate) use cause::Cause;
+pub(crate) use hitch::Hitch;
 use left_out::LEFT_OUT;
+pub(crate) use unreadable::unregistered;
 
 /// A refused request.
 #[derive(Clone, Debug)]
@@ -120,9 +123,9 @@ impl ApiError {
     }
 
     /// A custom resource of another kind than its place.
-    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let group = &resource.group;
-        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", lines(causes)));
+    pub(crate) fn wrong_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let mut error = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {}", lines(causes)));
         *error.details = details(name, group, kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error

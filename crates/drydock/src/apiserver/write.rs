@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::crd::is_going;
 use super::error::{ApiError, Result};
 use super::judge::{Change, judge};
 use super::managed::Managed;
@@ -25,7 +26,7 @@ pub(crate) use identity::check_place;
 use identity::{changed_fixed, check_identity, desired_state_changed, notes, restore};
 use ownership::managed_before;
 pub(crate) use ownership::{Ownership, is_untidy};
-pub(crate) use shape::shape;
+pub(crate) use shape::{is_known_version, shape, why_no};
 use shape::{put_empty, take_empty};
 
 /// A write that was carried out, or would have been.
@@ -116,6 +117,10 @@ impl Server {
         let behaviour = resource.behaviour;
         let untidy = ownership.is_untidy();
         take_empty(call, &mut object);
+        if resource.custom && is_going(state, &resource.id) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(resource, meta::name(&object), why));
+        }
         self.check_namespace(state, call, &object)?;
         let key = Key {
             namespace: call.namespace.clone().unwrap_or_default(),
@@ -140,21 +145,10 @@ impl Server {
         (behaviour.complete)(&mut object);
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
+        let begun = (behaviour.begin)(&mut object, None, state, call.dry_run());
+        begun.map_err(|hitch| hitch.refuse(resource, &key.name))?;
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        let mut first = Vec::new();
-        (behaviour.check_before)(&object, &mut first);
-        if !call.dry_run() && first.is_empty() {
-            (behaviour.check_first)(&object, &mut first);
-        }
-        if !first.is_empty() {
-            return Err(ApiError::invalid(resource, &key.name, &first));
-        }
         judge(call, &object, None)?;
-        let mut causes = Vec::new();
-        (behaviour.check_new)(&object, state, call.dry_run(), &mut causes);
-        if !causes.is_empty() {
-            return Err(ApiError::invalid(resource, &key.name, &causes));
-        }
         // It is only when something is to be stored that anybody looks.
         if !call.dry_run() && !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
@@ -223,19 +217,16 @@ impl Server {
             Ownership::Written if managed.is_empty() => managed,
             ownership => self.own(call, live, &new, managed, ownership),
         };
+        if call.subresource.is_empty() {
+            let begun = (resource.behaviour.begin)(&mut new, Some(live), state, call.dry_run());
+            begun.map_err(|hitch| hitch.refuse(resource, meta::name(live)))?;
+        }
         (resource.behaviour.prepare_update)(&mut new, live, state, self.clock.now());
         if resource.behaviour.generation {
             let bump = desired_state_changed(call, live, &new)
                 || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
             let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
-        }
-        let mut first = Vec::new();
-        if call.subresource.is_empty() {
-            (resource.behaviour.check_before)(&new, &mut first);
-        }
-        if !first.is_empty() {
-            return Err(ApiError::invalid(resource, meta::name(&new), &first));
         }
         put_empty(&empty, &mut new);
         judge(call, &new, Some(&Change { live, fixed: &fixed }))?;
@@ -246,7 +237,9 @@ impl Server {
         // That somebody wrote what was there already is not worth a version.
         if managed.is_but_for_times(&before) {
             before.write_to(&mut new);
-            if new == **live && !untidy && !state.is_untidy(&id) {
+            // What is read may not be what is stored.
+            let as_stored = state.get(&id.0, &id.1).is_some_and(|stored| **stored == **live);
+            if new == **live && as_stored && !untidy && !state.is_untidy(&id) {
                 return Ok(live.clone());
             }
         }

@@ -12,19 +12,10 @@ impl ApiError {
         Self::bad_request(format!("{kind} in version {version:?} cannot be handled as a {wanted}: {why}"))
     }
 
-    /// The same, of a kind that no type of Go is for.
-    pub(crate) fn unregistered(api_version: &str, kind: &str, wanted: &str) -> Self {
-        let version = api_version.rsplit('/').next().unwrap_or(api_version);
-        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
-        let why = format!("no kind {kind:?} is registered for version {api_version:?} in {scheme}");
-        Self::cannot_be(version, kind, wanted, &why)
-    }
-
     /// Options of a request that are something else.
     pub(crate) fn no_options(api_version: &str, kind: &str) -> Self {
         let version = if api_version.is_empty() { "meta.k8s.io/v1" } else { api_version };
-        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
-        Self::bad_request(format!("no kind {kind:?} is registered for version {version:?} in {scheme}"))
+        Self::bad_request(unregistered(version, kind))
     }
 
     /// A patch makes something of an object that cannot be read.
@@ -68,6 +59,12 @@ impl ApiError {
             "failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"
         ))
     }
+}
+
+/// A kind that no type of Go is for.
+pub(crate) fn unregistered(api_version: &str, kind: &str) -> String {
+    let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
+    format!("no kind {kind:?} is registered for version {api_version:?} in {scheme}")
 }
 
 /// The namespace and the name of an object.

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::apiserver::apply::repeated_keys;
 use crate::apiserver::decode::decode;
-use crate::apiserver::error::{ApiError, Result};
+use crate::apiserver::error::{ApiError, Result, unregistered};
 use crate::apiserver::go_json;
 use crate::apiserver::judge::of_another_kind;
 use crate::apiserver::meta;
@@ -12,9 +11,12 @@ use crate::apiserver::patch::{APPLY, STRATEGIC, unknown_members};
 use crate::apiserver::protobuf;
 use crate::apiserver::registry::Resource;
 use crate::apiserver::repeated::repeated;
+use crate::apiserver::repeated_yaml::repeated_keys;
 use crate::apiserver::request::{Call, media_type};
 
 use super::identity::check_place;
+
+const YAML: &str = "application/yaml";
 
 /// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
 pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
@@ -85,6 +87,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         lens.store(object);
     }
     let mut unknown = said_twice(call);
+    // What YAML has twice is one complaint where it is one too many.
+    if media_type(&call.content_type) == YAML && call.params.get("fieldValidation") == "Strict" && !unknown.is_empty() {
+        unknown = vec![format!("yaml: unmarshal errors:\n  {}", unknown.join("\n  "))];
+    }
     unknown.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
     match call.params.get("fieldValidation") {
         "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
@@ -124,16 +130,20 @@ pub(super) fn put_empty(fields: &[&str], object: &mut Value) {
     }
 }
 
-/// An object of another kind than its place is for. Go knows those of Kubernetes, and cannot make one of the other.
+/// An object of another kind than its place is for.
 fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> ApiError {
-    let wanted = &resource.kind;
-    if !protobuf::is_known(api_version, kind) {
-        return ApiError::unregistered(api_version, kind, wanted);
-    }
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    ApiError::cannot_be(version, kind, &resource.kind, &why_no(resource, api_version, kind))
+}
+
+/// Why an object of one kind is not one of a resource. Go knows the kinds of Kubernetes, and cannot make one of the other.
+pub(crate) fn why_no(resource: &Resource, api_version: &str, kind: &str) -> String {
+    if !protobuf::is_known(api_version, kind) {
+        return unregistered(api_version, kind);
+    }
+    let (version, wanted) = (api_version.rsplit('/').next().unwrap_or(api_version), &resource.kind);
     let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-    let why = format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion");
-    ApiError::cannot_be(version, kind, wanted, &why)
+    format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion")
 }
 
 /// What a client that looked twice at its body would not have sent.
@@ -145,14 +155,16 @@ fn said_twice(call: &Call) -> Vec<String> {
             wrong.extend(again("json patch duplicate field"));
             wrong
         }
-        APPLY => repeated_keys(&call.body),
-        "application/yaml" | protobuf::MEDIA_TYPE => Vec::new(),
+        // Server-side apply refuses it itself.
+        APPLY if call.params.get("fieldValidation") == "Strict" => Vec::new(),
+        APPLY | YAML => repeated_keys(&call.body),
+        protobuf::MEDIA_TYPE => Vec::new(),
         _ => again("duplicate field"),
     }
 }
 
 /// Whether a version is one of the group's: the real server would try to convert it.
-fn is_known_version(group: &str, version: &str) -> bool {
+pub(crate) fn is_known_version(group: &str, version: &str) -> bool {
     version.rsplit_once('/').map_or("", |(group, _)| group) == group && version.contains("v1")
 }
 
