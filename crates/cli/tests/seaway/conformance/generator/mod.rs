@@ -5,6 +5,7 @@ mod change;
 mod definition_edits;
 mod definitions;
 mod items;
+mod odd;
 mod read;
 mod remove;
 mod write;
@@ -59,6 +60,7 @@ const MOVES: &[(u64, Move)] = &[
     (3, remove::delete_collection),
     (4, remove::release),
     (6, bad::request),
+    (4, odd::request),
 ];
 
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.
