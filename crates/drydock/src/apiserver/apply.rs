@@ -10,7 +10,7 @@ use super::go_json::kind_of;
 use super::managed::{Managed, Manager, Operation, without_server_fields};
 use super::merge;
 use super::meta;
-use super::repeated::repeated;
+use super::repeated_yaml::repeated_keys;
 use super::request::{Call, yaml};
 use super::schema::Schema;
 use super::server::{Answer, Reply, Server};
@@ -29,13 +29,6 @@ impl Server {
     /// A patch in the language of server-side apply; creates the object when there is none.
     pub(crate) fn apply(&self, call: &Call) -> Result<Reply> {
         let mut applied = yaml_body(&call.body)?;
-        let repeated = repeated_keys(&call.body);
-        if call.params.get("fieldValidation") == "Strict" && !repeated.is_empty() {
-            let why = format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "));
-            return Err(ApiError::bad_request(format!(
-                "error strict decoding YAML: error converting YAML to JSON: {why}"
-            )));
-        }
         let (version, kind) = (meta::text(&applied, "/apiVersion"), meta::text(&applied, "/kind"));
         if kind != call.served.resource.kind || version != call.served.api_version() {
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -87,6 +80,7 @@ impl Server {
                 if let Some(error) = unfitting {
                     return Err(error);
                 }
+                check_twice(call)?;
                 if nameless {
                     return Err(ApiError::nameless(&call.name));
                 }
@@ -128,6 +122,7 @@ impl Server {
         if let Some(error) = unfitting {
             return Err(error);
         }
+        check_twice(call)?;
         if nameless {
             return Err(ApiError::nameless(&call.name));
         }
@@ -150,10 +145,14 @@ fn together(mut sent: Vec<String>, written: Vec<String>) -> Vec<String> {
     sent
 }
 
-/// What a reader of YAML says of members that are there twice. Only JSON is looked through: it is what clients send.
-pub(crate) fn repeated_keys(body: &Bytes) -> Vec<String> {
-    let named = |path: &String| path.rsplit('.').next().unwrap_or_default().to_owned();
-    repeated(body).iter().map(|path| format!("line 1: key {:?} already set in map", named(path))).collect()
+/// Whoever wants to be told is not allowed to say anything twice. Nobody looks before all else is well.
+fn check_twice(call: &Call) -> Result<()> {
+    let repeated = repeated_keys(&call.body);
+    if call.params.get("fieldValidation") != "Strict" || repeated.is_empty() {
+        return Ok(());
+    }
+    let why = format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "));
+    Err(ApiError::bad_request(format!("error strict decoding YAML: error converting YAML to JSON: {why}")))
 }
 
 /// An object in YAML. Nothing is an object too.

@@ -8,22 +8,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::addresses;
 use super::affinity_rules::resolve_label_keys;
 use super::autoscaler_rules::autoscaler;
 use super::columns::{self, Column};
 use super::crd;
-use super::error::Cause;
+use super::data_rules::{changed_secret, config_map, encode_strings, immutable_data, secret, unusable_secret};
+use super::error::{Cause, Hitch};
 use super::meta;
 use super::pod_rules;
 use super::pod_warnings;
 use super::review;
 use super::rules::{
-    admit, encode_strings, event, hold_back, immutable, immutable_data, keys, label_with_name, lease, lease_as_offered,
-    long_hostname, long_name, pod_grace, pod_spec_stays, quality_of_service, selector_stays,
+    admit, event, hold_back, immutable, label_with_name, lease, lease_as_offered, long_hostname, long_name, pod_grace,
+    pod_spec_stays, quality_of_service, selector_stays,
 };
 use super::server::Server;
-use super::service_rules::{service, service_addresses};
+use super::services;
 use super::store::{Change, Id, State};
 use super::validate::NameRule;
 use super::workload_rules::{changed_deployment, daemon_set, deployment, replica_set};
@@ -67,6 +67,11 @@ pub(crate) struct Behaviour {
     pub(crate) warn_changed: fn(Option<&Value>, &Value) -> Vec<String>,
     /// Completes an object as it is read, in the name of whoever wrote it.
     pub(crate) complete: fn(&mut Value),
+    /// Gives an object what it needs before anybody looks at it: its old state, what else is stored, whether it is only
+    /// tried.
+    pub(crate) begin: fn(&mut Value, Option<&Value>, &State, bool) -> Result<(), Hitch>,
+    /// Takes away what is stored and never shown.
+    pub(crate) hide: fn(&mut Value),
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
     /// Completes a changed object, given its old state and what else is stored.
@@ -79,12 +84,6 @@ pub(crate) struct Behaviour {
     pub(crate) second: Second,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
-    /// Rules for what is worked out before anybody looks at the rest.
-    pub(crate) check_before: fn(&Value, &mut Vec<Cause>),
-    /// Rules for a new object that come before all others.
-    pub(crate) check_first: fn(&Value, &mut Vec<Cause>),
-    /// Rules for a new object, given what else is stored, and whether it is only tried.
-    pub(crate) check_new: fn(&Value, &State, bool, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
     pub(crate) check_update: fn(&Value, &Value, &mut Vec<Cause>),
     /// Rules for a new object, or for a change from what was before.
@@ -136,15 +135,14 @@ const PLAIN: Behaviour = Behaviour {
     warn: |_| None,
     warn_changed: |_, _| Vec::new(),
     complete: |_| {},
+    begin: |_, _, _, _| Ok(()),
+    hide: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _, _, _| {},
     complete_rules: false,
     told_apart: &[],
     second: Second::Never,
     check: |_, _| {},
-    check_before: |_, _| {},
-    check_first: |_, _| {},
-    check_new: |_, _, _, _| {},
     check_update: |_, _, _| {},
     check_whole: |_, _, _| {},
     check_status: |_, _| {},
@@ -434,11 +432,9 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             told_apart: &["data"],
             complete: encode_strings,
             second: Second::AfterTheChange,
-            check: keys,
-            check_update: |old, new, causes| {
-                immutable(old, new, "/type", causes);
-                immutable_data(old, new, causes);
-            },
+            check: secret,
+            check_update: changed_secret,
+            warn_changed: unusable_secret,
             ..PLAIN
         },
     ),
@@ -450,7 +446,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             // An empty map of data is what it has by default.
             told_apart: &["binaryData"],
             second: Second::AfterTheChange,
-            check: keys,
+            check: config_map,
             check_update: immutable_data,
             ..PLAIN
         },
@@ -462,14 +458,12 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             create_on_update: true,
             selectable: &["spec.clusterIP", "spec.type"],
             columns: columns::SERVICES,
-            prepare: addresses::allocate,
-            prepare_update: addresses::keep,
+            warn_changed: services::warnings,
+            begin: services::begin,
+            hide: services::hide,
             complete_rules: true,
-            check: service,
-            check_before: service_addresses,
-            check_first: addresses::check_owner,
-            check_new: addresses::check_free,
-            check_update: addresses::check_stays,
+            check_whole: services::service,
+            check_status: services::load_balancer,
             shows_deleted: true,
             ..PLAIN
         },

@@ -116,7 +116,9 @@ fn bytes(value: &Value) -> Result<(), String> {
 pub(crate) fn wrong_at(error: &DecodeError, text: &str) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
-        _ => text.len(),
+        _ if text.contains('=') => text.len(),
+        // What is left over at the end is a beginning.
+        _ => text.len() / 4 * 4,
     };
     format!("illegal base64 data at input byte {at}")
 }

@@ -25,7 +25,7 @@ use super::meta;
 use super::registry::{Resource, ScalePaths, Shape, Version, resource_id};
 use super::schema::Schema;
 use super::server::Server;
-use super::store::{Change, Id, State};
+use super::store::{Change, Id, Key, State};
 pub(crate) use establish::{followed, instance_followed, mark};
 pub(crate) use formats::unrecognized_formats;
 pub(crate) use go_types::omitted;
@@ -240,8 +240,30 @@ pub(crate) fn committed(server: &Server, state: &mut State, change: &Arc<Change>
         registry.uninstall(&resource.id);
         state.forget(&resource.id);
     } else if establish::has_condition(&change.after, "Established") {
-        registry.install(resource);
+        let since = match registry.get(&resource.id) {
+            Some(before) if have_same_schemas(before, &resource) => before.since,
+            Some(_) => change.revision,
+            // There may be objects of a resource that was taken away and is here again.
+            None if state.list(&resource.id, None).next().is_some() => change.revision,
+            None => 0,
+        };
+        registry.install(Resource { since, ..resource });
     }
+}
+
+/// Whether objects are read in the same way.
+fn have_same_schemas(one: &Resource, other: &Resource) -> bool {
+    let schemas = |resource: &Resource| {
+        let versions = resource.versions.iter();
+        versions.map(|version| (version.name.clone(), version.digest())).collect::<Vec<_>>()
+    };
+    schemas(one) == schemas(other)
+}
+
+/// Whether the definition of a resource is on its way out.
+pub(crate) fn is_going(state: &State, resource: &str) -> bool {
+    let key = Key { namespace: String::new(), name: resource.to_owned() };
+    state.get(DEFINITIONS, &key).is_some_and(|definition| establish::has_condition(definition, "Terminating"))
 }
 
 fn resource(definition: &Value) -> Resource {
@@ -267,6 +289,7 @@ fn resource(definition: &Value) -> Resource {
         verbs: VERBS.map(str::to_owned).to_vec(),
         versions: versions(definition).iter().map(version).collect(),
         custom: true,
+        since: 0,
         behaviour: &CUSTOM,
         lens: None,
     }

@@ -11,7 +11,7 @@ use super::convert::wrong_at;
 use super::go_json::kind_of;
 use super::go_names::NAMED;
 use super::moment::{self, Precision};
-use super::quantity::Quantity;
+use super::quantity::stored;
 use super::schema::{Kind, Schema, join};
 use super::zero::zero;
 
@@ -25,7 +25,7 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     let node = schema.resolve();
     if schema.type_name() == Some("Quantity") && !value.is_null() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        *value = Quantity::parse(&text)?.canonical().into();
+        *value = stored(&text, false)?.into();
         return Ok(());
     }
     if schema.is_raw() {
@@ -75,12 +75,17 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
             Ok(())
         }
         Value::Object(members) => {
-            let own = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);
-            let structure = own.unwrap_or(structure);
+            let named = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);
+            let structure = named.unwrap_or(structure);
             for (name, value) in members {
                 let Some(schema) = node.member(name) else { continue };
-                let below = if node.properties.contains_key(name) { &join(path, name) } else { path };
+                let own = node.properties.contains_key(name);
+                let below = if own { &join(path, name) } else { path };
                 walk(schema, value, structure, below)?;
+                // Amounts by name are resources.
+                if let (false, Some("Quantity"), Value::String(text)) = (own, schema.type_name(), &mut *value) {
+                    *text = stored(text, true)?;
+                }
             }
             Ok(())
         }

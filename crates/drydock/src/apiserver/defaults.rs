@@ -164,6 +164,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.Service", |it| {
         put(it, "spec", json!({}));
         put(it, "status", json!({}));
+        ingress_mode(it);
     }),
     ("core.v1.ServiceAccountTokenProjection", |it| put(it, "expirationSeconds", json!(3600))),
     ("core.v1.ServicePort", |it| {
@@ -178,12 +179,12 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "type", json!("ClusterIP"));
         put(it, "sessionAffinity", json!("None"));
         affinity(it);
-        if is(it, "type", "ExternalName") {
-            return;
+        let given = it.get("externalIPs").and_then(Value::as_array).is_some_and(|addresses| !addresses.is_empty());
+        let outside = is(it, "type", "LoadBalancer") || is(it, "type", "NodePort");
+        if outside || is(it, "type", "ClusterIP") {
+            put_pointer(it, "internalTrafficPolicy", json!("Cluster"));
         }
-        put_pointer(it, "internalTrafficPolicy", json!("Cluster"));
-        let outside = it.get("externalIPs").and_then(Value::as_array).is_some_and(|addresses| !addresses.is_empty());
-        if outside || is(it, "type", "LoadBalancer") || is(it, "type", "NodePort") {
+        if outside || given && is(it, "type", "ClusterIP") {
             put(it, "externalTrafficPolicy", json!("Cluster"));
         }
         if is(it, "type", "LoadBalancer") {
@@ -295,6 +296,20 @@ fn affinity(service: &mut Members) {
         if seconds.is_none_or(Value::is_null) {
             let config = json!({"clientIP": {"timeoutSeconds": 10800}});
             service.insert("sessionAffinityConfig".to_owned(), config);
+        }
+    }
+}
+
+/// A load balancer answers for its addresses itself, unless it says otherwise.
+fn ingress_mode(service: &mut Members) {
+    if service.get("spec").and_then(|spec| spec.get("type")).is_none_or(|kind| kind != "LoadBalancer") {
+        return;
+    }
+    let ingress =
+        service.get_mut("status").and_then(|status| status.pointer_mut("/loadBalancer/ingress")?.as_array_mut());
+    for one in ingress.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if one.get("ip").is_some_and(|ip| *ip != "") {
+            put_pointer(one, "ipMode", json!("VIP"));
         }
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct DeleteOptions {
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
+    /// Whether several are deleted at once. Then nobody asks for the way in which a kind deletes one.
+    #[serde(skip)]
+    pub(crate) together: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -141,7 +144,7 @@ impl Server {
 
     /// `deletecollection`. Answers with the objects that were deleted.
     pub(crate) fn delete_collection(&self, call: &Call) -> Result<Answer> {
-        let options = DeleteOptions::of(call)?;
+        let options = DeleteOptions { together: true, ..DeleteOptions::of(call)? };
         let mut state = self.store.lock();
         let resource = &call.served.resource;
         let (chosen, metadata) = Self::page(&state, call)?;
@@ -160,7 +163,7 @@ impl Server {
     /// An object that is being deleted.
     fn marked(&self, resource: &Resource, live: &Arc<Value>, options: &DeleteOptions) -> Value {
         let now = self.clock.now();
-        if let Some(mark) = resource.behaviour.mark.filter(|_| !meta::deleting(live)) {
+        if let Some(mark) = resource.behaviour.mark.filter(|_| !meta::deleting(live) && !options.together) {
             let mut marked = Value::clone(live);
             mark(&mut marked, &meta::seconds(now));
             return marked;

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::data_rules::no_key;
 use super::dns_names;
 use super::downward_rules::{self, IN_VARIABLES};
 use super::error::Cause;
 use super::meta;
 use super::path_rules::no_backsteps;
 use super::pod_rules::{given, list};
-use super::rules::no_key;
 
 const VARIABLE: &str =
     "a valid environment variable name must consist only of printable ASCII characters other than '='";

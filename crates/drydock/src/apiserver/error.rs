@@ -1,157 +1,18 @@
 //! What the server answers when it refuses: Kubernetes `Status` objects with the texts that clients parse.
 
+mod cause;
+mod hitch;
+mod left_out;
+mod server;
+mod unreadable;
+
 use serde_json::{Value, json};
 
-use super::go_json::shown;
 use super::registry::Resource;
-
-/// Resources of Kubernetes that this server does not have.
-const LEFT_OUT: &[&str] = &[
-    "apiservices",
-    "bindings",
-    "certificatesigningrequests",
-    "clustertrustbundles",
-    "componentstatuses",
-    "csidrivers",
-    "csinodes",
-    "csistoragecapacities",
-    "deviceclasses",
-    "flowschemas",
-    "ingressclasses",
-    "ipaddresses",
-    "limitranges",
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
-    "nodes/proxy",
-    "pods/attach",
-    "pods/ephemeralcontainers",
-    "pods/proxy",
-    "pods/resize",
-    "podtemplates",
-    "priorityclasses",
-    "prioritylevelconfigurations",
-    "resourceclaims",
-    "resourceclaimtemplates",
-    "resourcequotas",
-    "resourceslices",
-    "runtimeclasses",
-    "serviceaccounts/token",
-    "servicecidrs",
-    "services/proxy",
-    "storageclasses",
-    "tokenreviews",
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "validatingwebhookconfigurations",
-    "volumeattachments",
-    "volumeattributesclasses",
-];
-
-/// One thing wrong with an object, at one field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    /// Why, in one word (`FieldValueInvalid`, ...).
-    pub(crate) reason: &'static str,
-    /// What is wrong, for people.
-    pub(crate) message: String,
-    /// Where (`spec.ports[0].port`).
-    pub(crate) field: String,
-}
-
-impl Cause {
-    /// A value that breaks a rule.
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {value}: {why}"), field: field.into() }
-    }
-
-    /// A value that breaks a rule and is too big to be shown.
-    pub(crate) fn invalid_unshown(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: field.into() }
-    }
-
-    /// A value of the wrong JSON type; the type stands where the value would.
-    pub(crate) fn wrong_type(field: &str, expected: &str, found: &str) -> Self {
-        Self {
-            reason: "FieldValueTypeInvalid",
-            message: format!("Invalid value: {found:?}: {field} in body must be of type {expected}: {found:?}"),
-            field: field.to_owned(),
-        }
-    }
-
-    /// A field that must be there.
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
-        Self { reason: "FieldValueRequired", message, field: field.into() }
-    }
-
-    /// A value outside an enumeration.
-    pub(crate) fn unsupported(field: &str, value: &Value, allowed: &[Value]) -> Self {
-        let quoted = |value: &Value| value.as_str().map_or_else(|| format!("\"{value}\""), |text| format!("{text:?}"));
-        let allowed: Vec<_> = allowed.iter().map(quoted).collect();
-        Self {
-            reason: "FieldValueNotSupported",
-            message: format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")),
-            field: field.to_owned(),
-        }
-    }
-
-    /// Something that is not allowed here at all.
-    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.into() }
-    }
-
-    /// Too many bytes to be shown.
-    pub(crate) fn too_long(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueTooLong", message: format!("Too long: {why}"), field: field.into() }
-    }
-
-    /// A list entry that is there twice.
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }
-    }
-
-    /// Something that is named but nowhere to be found.
-    pub(crate) fn missing(field: impl Into<String>, value: &Value) -> Self {
-        Self { reason: "FieldValueNotFound", message: format!("Not found: {value}"), field: field.into() }
-    }
-
-    /// An object that fits none or too many of several schemas. The real server does not say where.
-    pub(crate) fn ambiguous(path: &str, why: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: \"\": {path:?} {why}"),
-            field: "<nil>".to_owned(),
-        }
-    }
-
-    /// Rules that could not be looked at, since the object is not what they are about.
-    pub(crate) fn unchecked() -> Self {
-        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
-                   complete validation";
-        Self::invalid("<nil>", &Value::Null, why)
-    }
-
-    /// Whether the object is not of the shape that rules rely on, as opposed to having a bad value.
-    pub(crate) fn blocks_rules(&self) -> bool {
-        [
-            "FieldValueNotSupported",
-            "FieldValueRequired",
-            "FieldValueTooLong",
-            "FieldValueTooMany",
-            "FieldValueTypeInvalid",
-        ]
-        .contains(&self.reason)
-    }
-
-    pub(crate) fn line(&self) -> String {
-        format!("{}: {}", self.field, self.message)
-    }
-
-    fn to_json(&self) -> Value {
-        json!({"reason": self.reason, "message": self.message, "field": self.field})
-    }
-}
+pub(crate) use cause::Cause;
+pub(crate) use hitch::Hitch;
+use left_out::LEFT_OUT;
+pub(crate) use unreadable::unregistered;
 
 /// A refused request.
 #[derive(Clone, Debug)]
@@ -262,9 +123,9 @@ impl ApiError {
     }
 
     /// A custom resource of another kind than its place.
-    pub(crate) fn wrong_kind(resource: &Resource, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let group = &resource.group;
-        let mut error = Self::new(422, "Invalid", format!("{kind}.{group} {name:?} is invalid: {}", lines(causes)));
+    pub(crate) fn wrong_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let mut error = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {}", lines(causes)));
         *error.details = details(name, group, kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
@@ -329,53 +190,6 @@ impl ApiError {
         error
     }
 
-    /// What was sent cannot be taken for an object of the kind that is wanted.
-    pub(crate) fn cannot_be(version: &str, kind: &str, wanted: &str, why: &str) -> Self {
-        Self::bad_request(format!("{kind} in version {version:?} cannot be handled as a {wanted}: {why}"))
-    }
-
-    /// The same, of a kind that no type of Go is for.
-    pub(crate) fn unregistered(api_version: &str, kind: &str, wanted: &str) -> Self {
-        let version = api_version.rsplit('/').next().unwrap_or(api_version);
-        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
-        let why = format!("no kind {kind:?} is registered for version {api_version:?} in {scheme}");
-        Self::cannot_be(version, kind, wanted, &why)
-    }
-
-    /// Options of a request that are something else.
-    pub(crate) fn no_options(api_version: &str, kind: &str) -> Self {
-        let version = if api_version.is_empty() { "meta.k8s.io/v1" } else { api_version };
-        let scheme = "scheme \"pkg/api/legacyscheme/scheme.go:30\"";
-        Self::bad_request(format!("no kind {kind:?} is registered for version {version:?} in {scheme}"))
-    }
-
-    /// A patch makes something of an object that cannot be read.
-    pub(crate) fn unreadable_patch(object: &Value, why: &str) -> Self {
-        let mut sorted = object.clone();
-        sorted.sort_all_objects();
-        let cause = Cause::invalid("patch", &Value::from(sorted.to_string()), why);
-        let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
-        *error.details = json!({"causes": [cause.to_json()]});
-        error
-    }
-
-    /// A strategic merge patch makes something of an object that does not fit its type.
-    pub(crate) fn unfitting_patch(patch: &Value, why: &str) -> Self {
-        let cause = Cause::invalid("patch", &Value::from(shown(&without_nulls(patch))), why);
-        let mut error = Self::new(422, "Invalid", format!(" \"\" is invalid: {}", cause.line()));
-        *error.details = json!({"causes": [cause.to_json()]});
-        error
-    }
-
-    /// An apply patch that has the right fields with values that do not fit.
-    pub(crate) fn unfitting_apply(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
-        let (place, group, kind) = (place(object), &resource.group, &resource.kind);
-        Self::unforeseen(&format!(
-            "failed to convert new object ({place}; {group}/{version}, Kind={kind}) to proper version: unable to convert \
-             unstructured object to {group}/{version}, Kind={kind}: {why}"
-        ))
-    }
-
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
@@ -393,115 +207,6 @@ impl ApiError {
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
-    /// The history the client asks for is gone.
-    pub(crate) fn expired(message: impl Into<String>) -> Self {
-        Self::new(410, "Expired", message)
-    }
-
-    /// The client asks for a version that was never handed out.
-    pub(crate) fn too_large_revision(asked: u64, current: u64) -> Self {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut error = Self::new(504, "Timeout", message);
-        *error.details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
-        error
-    }
-
-    /// The resource does not offer the verb.
-    pub(crate) fn method_not_allowed() -> Self {
-        let mut error =
-            Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
-        *error.details = json!({});
-        error
-    }
-
-    /// The body is in a format the resource does not take.
-    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
-        let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {}",
-            accepted.join(", ")
-        );
-        Self::new(415, "UnsupportedMediaType", message)
-    }
-
-    /// The same, where the request was turned away before anybody looked at the resource.
-    pub(crate) fn unknown_language() -> Self {
-        let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-        *error.details = json!({});
-        error
-    }
-
-    /// The client wants the answer in a format this server does not speak.
-    pub(crate) fn not_acceptable() -> Self {
-        let message = "only the following media types are accepted: application/json";
-        Self::new(406, "NotAcceptable", message)
-    }
-
-    /// The client wants the answer in a form it cannot have.
-    pub(crate) fn not_of_that_form(why: &str) -> Self {
-        Self::new(406, "NotAcceptable", why)
-    }
-
-    /// Too big.
-    pub(crate) fn too_large(why: &str) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
-    }
-
-    /// Something went wrong that the client has no part in.
-    pub(crate) fn internal(why: &str) -> Self {
-        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
-        *error.details = json!({"causes": [{"message": why}]});
-        error
-    }
-
-    /// A strategic merge patch says something that nobody understands.
-    pub(crate) fn unknown_directive(directive: &str, patch: &serde_json::Map<String, Value>) -> Self {
-        let patch = shown(&Value::Object(patch.clone()));
-        Self::unforeseen(&format!("unknown patch type: {directive} in map: {patch}"))
-    }
-
-    /// An apply patch that does not have the types its kind has.
-    pub(crate) fn untyped(resource: &Resource, version: &str, object: &Value, why: &str) -> Self {
-        let place = place(object);
-        let (group, kind) = (&resource.group, &resource.kind);
-        Self::unforeseen(&format!(
-            "failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"
-        ))
-    }
-
-    /// The server is there but cannot work.
-    pub(crate) fn unavailable() -> Self {
-        let mut error = Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
-        *error.details = json!({});
-        error
-    }
-
-    /// The server gave up waiting; what it waited for may have happened.
-    pub(crate) fn timeout() -> Self {
-        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
-        let mut error = Self::new(504, "Timeout", message);
-        *error.details = json!({});
-        error
-    }
-
-    /// The client is asked to come back later.
-    pub(crate) fn too_many_requests(retry_after: u64) -> Self {
-        let mut error = Self::new(
-            429,
-            "TooManyRequests",
-            "the server has received too many requests and has asked us to try again later",
-        );
-        *error.details = json!({"retryAfterSeconds": retry_after});
-        error
-    }
-
-    /// A code without a reason of its own.
-    pub(crate) fn unexplained(code: u16) -> Self {
-        let message = format!("the server responded with the status code {code} but did not return more information");
-        let mut error = Self::new(code, "", message);
-        *error.details = json!({});
-        error
-    }
-
     /// Options of a request (`PodLogOptions`) that make no sense.
     pub(crate) fn invalid_options(kind: &str, name: &str, causes: &[Cause]) -> Self {
         let lines: Vec<_> = causes.iter().map(Cause::line).collect();
@@ -510,22 +215,6 @@ impl ApiError {
         *error.details = details(name, "", kind);
         error.details["causes"] = causes.iter().map(Cause::to_json).collect();
         error
-    }
-
-    /// What a node said, or why it could not be asked.
-    pub(crate) fn of_node(code: u16, message: impl Into<String>) -> Self {
-        let reason = match code {
-            400 => "BadRequest",
-            404 => "NotFound",
-            _ => "",
-        };
-        Self::new(code, reason, message)
-    }
-
-    /// A web page has no business here.
-    pub(crate) fn web_page() -> Self {
-        let message = "web pages may not use this server, which lets everybody who reaches it run commands";
-        Self::new(403, "Forbidden", message)
     }
 
     /// The same where nobody expected it: the real server has no better word for it.
@@ -564,23 +253,6 @@ fn lines(causes: &[Cause]) -> String {
         }
     }
     if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) }
-}
-
-/// The namespace and the name of an object.
-fn place(object: &Value) -> String {
-    let metadata = |name: &str| object.get("metadata").and_then(|it| it.get(name)).and_then(Value::as_str);
-    format!("{}/{}", metadata("namespace").unwrap_or_default(), metadata("name").unwrap_or_default())
-}
-
-/// What is null in a patch is no longer there when it has been carried out.
-fn without_nulls(patch: &Value) -> Value {
-    match patch {
-        Value::Object(members) => {
-            let left = members.iter().filter(|(_, value)| !value.is_null());
-            Value::Object(left.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
-        }
-        other => other.clone(),
-    }
 }
 
 fn details(name: &str, group: &str, kind: &str) -> Value {

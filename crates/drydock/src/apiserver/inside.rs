@@ -40,7 +40,7 @@ impl ApiServer {
         let served = self.served(watched)?;
         let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
         let object = self.0.store.lock().at(&served.resource.id, &key, revision).cloned()?;
-        Some(View::new(served, Form::negotiate(accept).ok()?).object(&object, self.0.clock.now()))
+        Some(View::new(served, Form::negotiate(accept, true).ok()?).object(&object, self.0.clock.now()))
     }
 
     /// The revision just before the `versions`-th last change of what a read would show; `None` when there were not so

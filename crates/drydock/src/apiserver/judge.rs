@@ -70,7 +70,7 @@ pub(crate) fn of_another_kind(call: &Call, object: &Value) -> ApiError {
     {
         causes.extend(errors.into_vec().iter().map(|error| cel_cause(rules, error, object)));
     }
-    ApiError::wrong_kind(resource, kind, meta::name(object), &causes)
+    ApiError::wrong_kind(&resource.group, kind, meta::name(object), &causes)
 }
 
 /// Labels, annotations and owners.

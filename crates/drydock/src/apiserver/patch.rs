@@ -12,6 +12,7 @@ use super::go_json;
 use super::json_patch_paths;
 use super::merge;
 use super::meta;
+use super::patch_kind::check_kind;
 use super::registry::Resource;
 use super::request::{Call, media_type};
 use super::schema::Schema;
@@ -38,6 +39,7 @@ impl Server {
         let mut state = self.store.lock();
         let live = call.live(&state)?;
         let new = patched(call, &call.versioned(&live), call.served.version().schema())?;
+        check_kind(call, &new)?;
         readable(call, &new)?;
         let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
@@ -98,6 +100,10 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
                 merge::strategic(schema, &mut object, &patch)?;
             }
             convert(schema, &mut object).map_err(|why| ApiError::unfitting_patch(&patch, &why))?;
+            // Of which kind it is the server knows without being told.
+            for field in ["apiVersion", "kind"] {
+                meta::set(meta::members(&mut object), field, live.get(field).cloned());
+            }
         }
         _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }

@@ -35,7 +35,8 @@ impl Server {
             Some(revision) => {
                 let resource = &call.served.resource;
                 let found = state.at(&resource.id, &call.key(), revision).cloned();
-                found.ok_or_else(|| ApiError::not_found(resource, &call.name))?
+                let found = found.ok_or_else(|| ApiError::not_found(resource, &call.name))?;
+                call.served.current(&found)
             }
         };
         Ok(Answer::Object(200, found))
@@ -87,10 +88,11 @@ impl Server {
         let mut objects = state
             .list_at(&call.served.resource.id, call.namespace.as_deref(), revision)
             .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
+            .map(|(key, object)| (key, call.served.current(object)))
             .filter(|(_, object)| selector.matches(object));
         let (mut page, mut last) = (Vec::new(), None);
         for (key, object) in objects.by_ref().take(limit) {
-            page.push(object.clone());
+            page.push(object);
             last = Some(key.clone());
         }
         let page_is_full = page.len() == limit;
@@ -116,7 +118,7 @@ impl Call {
     /// The current state of the object the request names.
     pub(crate) fn live(&self, state: &State) -> Result<Arc<Value>> {
         let resource = &self.served.resource;
-        let found = state.get(&resource.id, &self.key()).cloned();
+        let found = state.get(&resource.id, &self.key()).map(|object| self.served.current(object));
         found.ok_or_else(|| ApiError::not_found(resource, &self.name))
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::builtin::{self, Behaviour};
 use super::crd::{Compiled, Rules};
 use super::lens::{Lens, lens};
+use super::meta;
 use super::schema::Schema;
 
 /// One resource, in all its versions.
@@ -31,6 +32,8 @@ pub(crate) struct Resource {
     pub(crate) versions: Vec<Version>,
     /// Made by a CRD.
     pub(crate) custom: bool,
+    /// The last revision before its schemas were in force: what was written until then may not fit them.
+    pub(crate) since: u64,
     /// What this resource does differently from the others.
     pub(crate) behaviour: &'static Behaviour,
     /// How it shows objects that belong to another resource.
@@ -68,6 +71,14 @@ impl Version {
         match &self.shape {
             Shape::Builtin(schema) => schema,
             Shape::Custom(compiled) => &compiled.schema,
+        }
+    }
+
+    /// Tells the schemas of CRDs apart.
+    pub(crate) fn digest(&self) -> u64 {
+        match &self.shape {
+            Shape::Builtin(_) => 0,
+            Shape::Custom(compiled) => compiled.digest,
         }
     }
 
@@ -150,6 +161,18 @@ impl Served {
         self.lens().map_or_else(|| self.api_version(), |lens| lens.api_version.to_owned())
     }
 
+    /// A stored object as it is read now: without what its schema no longer has, with what it has by default.
+    pub(crate) fn current(&self, object: &Arc<Value>) -> Arc<Value> {
+        let written = || meta::field(object, "resourceVersion").parse::<u64>().unwrap_or_default();
+        if self.resource.since == 0 || written() > self.resource.since {
+            return object.clone();
+        }
+        let mut read = Value::clone(object);
+        self.version().schema().prune(&mut read, "", &mut Vec::new());
+        self.version().schema().fill(&mut read);
+        Arc::new(read)
+    }
+
     /// Whether the version has a sub-resource.
     pub(crate) fn has(&self, subresource: &str) -> bool {
         self.version().subresources.contains_key(subresource)
@@ -226,6 +249,7 @@ impl Registry {
                 verbs: row.verbs,
                 versions: vec![version],
                 custom: false,
+                since: 0,
                 lens,
             });
         }
@@ -240,6 +264,11 @@ impl Registry {
     /// Removes a resource.
     pub(crate) fn uninstall(&mut self, id: &str) {
         self.resources.remove(id);
+    }
+
+    /// A resource by its id.
+    pub(crate) fn get(&self, id: &str) -> Option<&Arc<Resource>> {
+        self.resources.get(id)
     }
 
     /// The resource a path names.

@@ -261,7 +261,8 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ()> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_str::<Value>(text).map_err(drop)
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_str_with_options::<Value>(text, options).map_err(drop)
 }
 
 /// A content type without its parameters.

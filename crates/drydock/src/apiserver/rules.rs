@@ -1,7 +1,5 @@
 //! What is right and wrong about built-in objects: the rules that the table in `builtin.rs` names.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,6 +7,7 @@ use super::dns_names;
 use super::error::Cause;
 use super::meta;
 use super::pod_rules;
+use super::quantity::Quantity;
 use super::toleration_rules::more_tolerations;
 
 /// A field that keeps the value it was given first.
@@ -22,17 +21,6 @@ pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Ve
 
 pub(super) fn selector_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     immutable(old, new, "/spec/selector", causes);
-}
-
-pub(super) fn immutable_data(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    if old.get("immutable") != Some(&Value::Bool(true)) {
-        return;
-    }
-    for field in ["immutable", "data", "binaryData"] {
-        if old.get(field) != new.get(field) {
-            causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
-        }
-    }
 }
 
 /// Why a name should not be one of hosts too.
@@ -49,46 +37,6 @@ pub(super) fn long_name(object: &Value) -> Option<String> {
 
 pub(super) fn long_hostname(pod: &Value) -> Option<String> {
     no_hostname(pod, "the Pod's hostname")
-}
-
-/// Why no file of a mounted volume could have a name.
-fn no_file(name: &str) -> Option<&'static str> {
-    match name {
-        "." => Some("must not be '.'"),
-        ".." => Some("must not be '..'"),
-        _ if name.starts_with("..") => Some("must not start with '..'"),
-        _ => None,
-    }
-}
-
-/// Everything that keeps a text from being a key of data.
-pub(super) fn no_key(key: &str) -> Vec<&'static str> {
-    let mut wrong = Vec::new();
-    if key.len() > 253 {
-        wrong.push("must be no more than 253 characters");
-    }
-    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-        wrong.push(
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
-             'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
-        );
-    }
-    wrong.extend(no_file(key));
-    wrong
-}
-
-/// Keys are names of files, and no two files have the same.
-pub(super) fn keys(object: &Value, causes: &mut Vec<Cause>) {
-    let text = |field: &str| object.get(field).and_then(Value::as_object);
-    for field in ["data", "binaryData"] {
-        for key in text(field).into_iter().flatten().map(|(key, _)| key) {
-            let place = format!("{field}[{key}]");
-            causes.extend(no_key(key).iter().map(|why| Cause::invalid(place.clone(), &json!(key), why)));
-            if field == "data" && text("binaryData").is_some_and(|binary| binary.contains_key(key)) {
-                causes.push(Cause::invalid(place, &json!(key), "duplicate of key present in binaryData"));
-            }
-        }
-    }
 }
 
 pub(super) fn lease(lease: &Value, causes: &mut Vec<Cause>) {
@@ -204,14 +152,6 @@ pub(super) fn event(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn encode_strings(secret: &mut Value) {
-    let Some(Value::Object(strings)) = meta::members(secret).shift_remove("stringData") else { return };
-    let data = meta::child(secret, "data");
-    for (key, value) in strings {
-        data.insert(key, STANDARD.encode(value.as_str().unwrap_or_default()).into());
-    }
-}
-
 /// A pod nobody runs, or that has ended, needs no time to stop.
 pub(super) fn pod_grace(pod: &Value) -> i64 {
     let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed");
@@ -254,8 +194,9 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
     let of = |list: &str| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
     let list: Vec<_> = ["containers", "initContainers"].into_iter().filter_map(of).flatten().collect();
     let amount = |container: &Value, kind: &str, name: &str| {
+        let text = container.pointer(&format!("/resources/{kind}/{name}"))?.as_str()?;
         // Whoever asks for nothing has not asked.
-        container.pointer(&format!("/resources/{kind}/{name}")).filter(|amount| **amount != "0").cloned()
+        Quantity::parse(text).ok().filter(|amount| amount.is_positive())
     };
     let any = list.iter().any(|container| {
         ["requests", "limits"]
@@ -264,8 +205,8 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
     });
     let all = list.iter().all(|container| {
         ["cpu", "memory"].iter().all(|name| {
-            let limit = amount(container, "limits", name);
-            limit.is_some() && limit == amount(container, "requests", name)
+            let both = amount(container, "limits", name).zip(amount(container, "requests", name));
+            both.is_some_and(|(limit, request)| limit.compare(request).is_eq())
         })
     });
     match (any, all) {

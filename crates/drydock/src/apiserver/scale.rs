@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::columns;
 use super::decode::decode;
-use super::error::{ApiError, Cause, Result};
+use super::error::{ApiError, Cause, Result, unregistered};
 use super::fields::Fields;
 use super::fields::type_of;
 use super::go_json::shown;
@@ -73,7 +73,8 @@ fn read(call: &Call) -> Result<Value> {
         return Err(if call.served.resource.custom {
             unreadable_custom()
         } else {
-            ApiError::unregistered(version, kind, "Scale")
+            let short = version.rsplit('/').next().unwrap_or(version);
+            ApiError::cannot_be(short, kind, "Scale", &unregistered(version, kind))
         });
     }
     decode(&Schema::named("autoscaling.v1.Scale"), &mut scale).map_err(|why| {

@@ -243,7 +243,9 @@ impl Server {
             return failure(&ApiError::bad_request("name must be provided"));
         }
         let Some(verb) = target.verb(method, &params) else { return failure(&ApiError::method_not_allowed()) };
-        let form = match Form::negotiate(accept) {
+        // Nobody has thought of it there.
+        let tabular = !(served.resource.behaviour.unprinted && target.subresource == "status");
+        let form = match Form::negotiate(accept, tabular) {
             Ok(form) => form,
             Err(error) => return failure(&error),
         };
@@ -399,7 +401,9 @@ where
 
 pub(super) fn respond(code: u16, content_type: &str, body: Body, warnings: &[String]) -> Response<Body> {
     let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, content_type);
-    for warning in warnings {
+    // Nobody is told the same twice.
+    let told = |at: usize| warnings.get(..at).unwrap_or_default();
+    for (_, warning) in warnings.iter().enumerate().filter(|(at, warning)| !told(*at).contains(warning)) {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = write!(text, "299 - {warning:?}");

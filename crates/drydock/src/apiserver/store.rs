@@ -273,9 +273,17 @@ impl State {
         self.shelves.entry(resource.clone()).or_default().changed.listen()
     }
 
-    /// Drops the objects of a resource that is no more, together with its history, and ends its watches.
+    /// Drops the history of a resource that is no more, and ends its watches. Objects that nobody asked for stay, should
+    /// the resource come back.
     pub(crate) fn forget(&mut self, resource: &str) {
-        self.shelves.remove(resource);
+        let objects = self.shelves.remove(resource).map(|shelf| shelf.objects).unwrap_or_default();
+        let last = |mut versions: Vec<Version>| versions.pop().filter(|version| version.object.is_some());
+        let left: BTreeMap<_, _> =
+            objects.into_iter().filter_map(|(key, versions)| Some((key, vec![last(versions)?]))).collect();
+        if !left.is_empty() {
+            let shelf = Shelf { objects: left, lost: self.revision, ..Shelf::default() };
+            self.shelves.insert(resource.into(), shelf);
+        }
         self.untidy.retain(|id| *id.0 != *resource);
     }
 }

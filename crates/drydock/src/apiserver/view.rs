@@ -22,8 +22,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The first form in the header that this server speaks.
-    pub(crate) fn negotiate(accept: &str) -> Result<Self> {
+    /// The first form in the header that this server speaks. Not everything can be a Table.
+    pub(crate) fn negotiate(accept: &str, tabular: bool) -> Result<Self> {
         for offer in accept.split(',').map(str::trim).filter(|offer| !offer.is_empty()) {
             let mut parts = offer.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
@@ -32,7 +32,7 @@ impl Form {
             }
             match parts.find_map(|part| part.strip_prefix("as=")) {
                 None => return Ok(Self::Full),
-                Some("Table") => return Ok(Self::Table),
+                Some("Table") if tabular => return Ok(Self::Table),
                 Some("PartialObjectMetadata") => return Ok(Self::Metadata),
                 Some("PartialObjectMetadataList") => return Ok(Self::MetadataList),
                 Some(_) => {}
@@ -192,6 +192,7 @@ impl View {
         if let Some(lens) = self.served.lens() {
             lens.show(&mut object);
         }
+        (self.served.resource.behaviour.hide)(&mut object);
         object
     }
 
@@ -206,6 +207,7 @@ impl View {
         if let Some(lens) = self.served.lens() {
             lens.show(&mut item);
         }
+        (self.served.resource.behaviour.hide)(&mut item);
         item
     }
 

@@ -79,9 +79,10 @@ impl Server {
             }
             None if only_changes => state.revision(),
             _ => {
-                let objects = state.list(&resource, call.namespace.as_deref()).map(|(_, object)| object);
+                let stored = state.list(&resource, call.namespace.as_deref());
+                let objects = stored.map(|(_, object)| call.served.current(object));
                 let chosen = objects.filter(|object| selector.matches(object));
-                ready.extend(chosen.map(|object| event("ADDED", view.object(object, now))));
+                ready.extend(chosen.map(|object| event("ADDED", view.object(&object, now))));
                 if stream_list && bookmarks {
                     ready.push_back(event("BOOKMARK", view.bookmark(state.revision(), true)));
                 }

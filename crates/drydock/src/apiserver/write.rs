@@ -3,48 +3,31 @@
 //! A write is shaped (pruned, defaulted), completed with what the server owns (uid, generation, timestamps), checked,
 //! and committed if it changes anything. PUT, every kind of patch and the sub-resources end here.
 
-use std::collections::BTreeMap;
+mod identity;
+mod naming;
+mod ownership;
+mod shape;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::apply::repeated_keys;
-use super::decode::decode;
+use super::crd::is_going;
 use super::error::{ApiError, Result};
-use super::fields::Fields;
-use super::go_json;
-use super::judge::{Change, judge, of_another_kind};
-use super::managed::{Managed, Operation};
+use super::judge::{Change, judge};
+use super::managed::Managed;
 use super::meta;
-use super::patch::{APPLY, STRATEGIC, unknown_members};
-use super::protobuf;
-use super::registry::{Resource, api_version};
-use super::repeated::repeated;
-use super::request::{Call, media_type};
+use super::registry::api_version;
+use super::request::Call;
 use super::server::{Answer, Reply, Server};
 use super::store::{Id, Key, State};
 use super::zero::zero;
-
-/// How often a generated name is tried again when it is taken.
-const NAME_ATTEMPTS: usize = 8;
-
-/// To whom the fields of a write belong.
-pub(crate) enum Ownership {
-    /// Whoever wrote owns what changed.
-    Written,
-    /// Server-side apply has worked it out.
-    Applied {
-        managed: Managed,
-        /// Whether a real server would store more than it shows.
-        untidy: bool,
-    },
-}
-
-impl Ownership {
-    fn is_untidy(&self) -> bool {
-        matches!(self, Self::Applied { untidy: true, .. })
-    }
-}
+pub(crate) use identity::check_place;
+use identity::{changed_fixed, check_identity, desired_state_changed, notes, restore};
+use ownership::managed_before;
+pub(crate) use ownership::{Ownership, is_untidy};
+pub(crate) use shape::{is_known_version, shape, why_no};
+use shape::{put_empty, take_empty};
 
 /// A write that was carried out, or would have been.
 pub(crate) struct Written {
@@ -134,6 +117,10 @@ impl Server {
         let behaviour = resource.behaviour;
         let untidy = ownership.is_untidy();
         take_empty(call, &mut object);
+        if resource.custom && is_going(state, &resource.id) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(resource, meta::name(&object), why));
+        }
         self.check_namespace(state, call, &object)?;
         let key = Key {
             namespace: call.namespace.clone().unwrap_or_default(),
@@ -158,21 +145,10 @@ impl Server {
         (behaviour.complete)(&mut object);
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
+        let begun = (behaviour.begin)(&mut object, None, state, call.dry_run());
+        begun.map_err(|hitch| hitch.refuse(resource, &key.name))?;
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        let mut first = Vec::new();
-        (behaviour.check_before)(&object, &mut first);
-        if !call.dry_run() && first.is_empty() {
-            (behaviour.check_first)(&object, &mut first);
-        }
-        if !first.is_empty() {
-            return Err(ApiError::invalid(resource, &key.name, &first));
-        }
         judge(call, &object, None)?;
-        let mut causes = Vec::new();
-        (behaviour.check_new)(&object, state, call.dry_run(), &mut causes);
-        if !causes.is_empty() {
-            return Err(ApiError::invalid(resource, &key.name, &causes));
-        }
         // It is only when something is to be stored that anybody looks.
         if !call.dry_run() && !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
@@ -242,19 +218,16 @@ impl Server {
             Ownership::Written if managed.is_empty() => managed,
             ownership => self.own(call, live, &new, managed, ownership),
         };
+        if call.subresource.is_empty() {
+            let begun = (resource.behaviour.begin)(&mut new, Some(live), state, call.dry_run());
+            begun.map_err(|hitch| hitch.refuse(resource, meta::name(live)))?;
+        }
         (resource.behaviour.prepare_update)(&mut new, live, state, self.clock.now());
         if resource.behaviour.generation {
             let bump = desired_state_changed(call, live, &new)
                 || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
             let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
-        }
-        let mut first = Vec::new();
-        if call.subresource.is_empty() {
-            (resource.behaviour.check_before)(&new, &mut first);
-        }
-        if !first.is_empty() {
-            return Err(ApiError::invalid(resource, meta::name(&new), &first));
         }
         put_empty(&empty, &mut new);
         judge(call, &new, Some(&Change { live, fixed: &fixed }))?;
@@ -265,7 +238,9 @@ impl Server {
         // That somebody wrote what was there already is not worth a version.
         if managed.is_but_for_times(&before) {
             before.write_to(&mut new);
-            if new == **live && !untidy && !state.is_untidy(&id) {
+            // What is read may not be what is stored.
+            let as_stored = state.get(&id.0, &id.1).is_some_and(|stored| **stored == **live);
+            if new == **live && as_stored && !untidy && !state.is_untidy(&id) {
                 return Ok(live.clone());
             }
         }
@@ -284,120 +259,12 @@ impl Server {
         }
         Ok(written)
     }
-
-    /// Records who owns what after a write.
-    fn own(&self, call: &Call, old: &Value, new: &Value, mut managed: Managed, ownership: Ownership) -> Managed {
-        match ownership {
-            Ownership::Applied { managed: applied, .. } => applied,
-            Ownership::Written => {
-                if let Some(replicas) = call.replicas_path() {
-                    let numbers = (replicas_at(replicas, old), replicas_at(replicas, new));
-                    managed.rescale(&Fields::at(replicas), numbers, &call.field_manager(Operation::Update));
-                    return managed;
-                }
-                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
-                let time = meta::seconds(self.clock.now());
-                let (changed, removed) = (call.own_part(changed), call.own_part(removed));
-                managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
-                managed
-            }
-        }
-    }
-
-    /// The namespace must exist, and not be on its way out.
-    fn check_namespace(&self, state: &State, call: &Call, object: &Value) -> Result<()> {
-        let resource = &call.served.resource;
-        let Some(namespace) = &call.namespace else {
-            return if resource.namespaced {
-                Err(ApiError::bad_request("an empty namespace may not be set during creation"))
-            } else {
-                Ok(())
-            };
-        };
-        let sent = meta::namespace(object);
-        if !sent.is_empty() && sent != namespace {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        let key = Key { namespace: String::new(), name: namespace.clone() };
-        let Some(owner) = self.stored("namespaces") else { return Ok(()) };
-        match state.get("namespaces", &key) {
-            None => Err(ApiError::not_found(&owner.resource, namespace)),
-            Some(found) if meta::deleting(found) => {
-                let why =
-                    format!("unable to create new content in namespace {namespace} because it is being terminated");
-                Err(ApiError::forbidden(resource, meta::name(object), &why))
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// The name in the path, in the object, or a generated one.
-    fn choose_name(&self, state: &State, call: &Call, object: &Value) -> Result<String> {
-        let sent = meta::name(object);
-        if !call.name.is_empty() && !sent.is_empty() && call.name != sent {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({sent}) does not match the name on the URL ({})",
-                call.name
-            )));
-        }
-        let given = if sent.is_empty() { &call.name } else { sent };
-        let prefix = meta::field(object, "generateName");
-        if !given.is_empty() || prefix.is_empty() {
-            return Ok(given.to_owned());
-        }
-        let namespace = call.namespace.clone().unwrap_or_default();
-        let head: String = prefix.chars().take(58).collect();
-        let mut key = Key { namespace, name: String::new() };
-        for _ in 0..NAME_ATTEMPTS {
-            key.name = format!("{head}{}", self.seed.suffix(5));
-            if state.get(&call.served.resource.id, &key).is_none() {
-                break;
-            }
-        }
-        Ok(key.name)
-    }
-}
-
-/// Takes out the empty maps that only rules may see, and says which there were.
-fn take_empty(call: &Call, object: &mut Value) -> Vec<&'static str> {
-    let empty = |field: &&str| object.get(*field).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
-    let fields: Vec<_> = call.served.resource.behaviour.told_apart.iter().copied().filter(empty).collect();
-    for field in &fields {
-        meta::members(object).shift_remove(*field);
-    }
-    fields
-}
-
-/// Puts them back where nothing else is by now.
-fn put_empty(fields: &[&str], object: &mut Value) {
-    for field in fields {
-        meta::members(object).entry(*field).or_insert_with(|| Value::Object(serde_json::Map::new()));
-    }
 }
 
 /// The place of an object in the store.
 fn id_of(call: &Call, object: &Value) -> Id {
     let key = Key { namespace: meta::namespace(object).into(), name: meta::name(object).into() };
     (call.served.resource.id.clone(), key)
-}
-
-/// Whether more is stored of an applied object than anybody will see of it. A real server stores custom resources as they
-/// were applied, with all that is empty in their metadata, and drops that when it reads them: what it reads never equals what
-/// it has, so the next write is one even if it changes nothing.
-pub(crate) fn is_untidy(call: &Call, applied: &Value) -> bool {
-    const STORED_AS_SENT: [&str; 5] = ["annotations", "finalizers", "generateName", "labels", "ownerReferences"];
-    let is_nothing = |value: &Value| match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        _ => false,
-    };
-    let metadata = applied.get("metadata").filter(|_| call.served.resource.custom && call.subresource.is_empty());
-    let at = |field: &&str| metadata.and_then(|metadata| metadata.get(*field));
-    STORED_AS_SENT.iter().filter_map(at).any(is_nothing)
 }
 
 /// Custom resources may have finalizers that do not say whose they are, but it is not recommended.
@@ -415,264 +282,6 @@ fn unclaimed_finalizers(call: &Call, held: &[&str], object: &Value) -> Vec<Strin
         .collect()
 }
 
-impl Call {
-    /// Where a Scale that is written keeps its replicas.
-    fn replicas_path(&self) -> Option<&str> {
-        let paths = self.served.version().scale.as_ref().filter(|_| self.subresource == "scale")?;
-        Some(&paths.spec_replicas)
-    }
-}
-
-fn replicas_at(pointer: &str, object: &Value) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
-}
-
-/// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
-/// another; what is no list of owners, or comes through a sub-resource, is not listened to.
-fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
-    let said = new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
-    match said.map(Vec::as_slice) {
-        None => Managed::of(live),
-        // Only Go's types can tell a list that is empty from none.
-        Some([]) if !call.served.resource.custom => Managed::default(),
-        Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
-        Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
-    }
-}
-
-/// An object of another kind than its place is for. Go knows those of Kubernetes, and cannot make one of the other.
-fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> ApiError {
-    let wanted = &resource.kind;
-    if !protobuf::is_known(api_version, kind) {
-        return ApiError::unregistered(api_version, kind, wanted);
-    }
-    let version = api_version.rsplit('/').next().unwrap_or(api_version);
-    let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-    let why = format!("converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion");
-    ApiError::cannot_be(version, kind, wanted, &why)
-}
-
-/// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
-pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
-    let resource = &call.served.resource;
-    let expected = call.served.api_version();
-    let sent = meta::text(object, "/apiVersion");
-    if !resource.custom && !sent.is_empty() && sent != expected && !is_known_version(&resource.group, sent) {
-        let kind = &resource.kind;
-        let sent_kind = if meta::text(object, "/kind").is_empty() { kind } else { meta::text(object, "/kind") };
-        return Err(other_kind(resource, sent, sent_kind));
-    }
-    if !sent.is_empty() && sent != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({sent}) does not match the expected API version ({expected})"
-        )));
-    }
-    let kind = meta::text(object, "/kind");
-    if !kind.is_empty() && kind != resource.kind && !resource.custom {
-        return Err(other_kind(resource, &expected, kind));
-    }
-    if !kind.is_empty() && kind != resource.kind && resource.custom && call.verb == "create" {
-        return Err(of_another_kind(call, object));
-    }
-    if !kind.is_empty() && kind != resource.kind {
-        // Whoever replaces an object is asked for its place first.
-        if call.verb == "update" {
-            check_place(call, object)?;
-        }
-        return Err(ApiError::bad_request(format!(
-            "the kind in the data ({kind}) does not match the expected kind ({})",
-            resource.kind
-        )));
-    }
-    let members = meta::members(object);
-    members.insert("apiVersion".into(), expected.into());
-    members.insert("kind".into(), resource.kind.clone().into());
-    let schema = call.served.version().schema();
-    if resource.custom && call.verb == "patch" && media_type(&call.content_type) == APPLY {
-        // Whoever applies nothing means it, and is told when that cannot be.
-        if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
-            schema.drop_nulls(metadata);
-            // Nobody reads a time that only the server can know.
-            if let Value::Object(members) = metadata {
-                members.shift_remove("creationTimestamp");
-                let is_time =
-                    |value: &Value| value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok());
-                members.retain(|field, value| field != "deletionTimestamp" || is_time(value));
-            }
-        }
-    } else {
-        schema.drop_nulls(object);
-    }
-    let mut dropped = Vec::new();
-    schema.prune(object, "", &mut dropped);
-    if !resource.custom {
-        decode(schema, object).map_err(|why| unreadable(call, &why))?;
-        let empty = take_empty(call, object);
-        schema.drop_empty(object);
-        put_empty(&empty, object);
-    } else if let (Some(schema), Some(metadata)) = (schema.member("metadata"), object.get_mut("metadata")) {
-        decode(schema, metadata).map_err(|why| unreadable(call, &why))?;
-        schema.drop_empty(metadata);
-    }
-    if resource.custom {
-        dropped.sort_unstable();
-    }
-    if let Some(lens) = resource.lens {
-        lens.store(object);
-    }
-    let mut unknown = said_twice(call);
-    unknown.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
-    match call.params.get("fieldValidation") {
-        "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
-            let why = format!("strict decoding error: {}", unknown.join(", "));
-            Err(match go_json::parse(&call.body) {
-                Ok(patch) if media_type(&call.content_type) == STRATEGIC => ApiError::unfitting_patch(&patch, &why),
-                _ => ApiError::unreadable_patch(object, &why),
-            })
-        }
-        "Strict" if !unknown.is_empty() => {
-            Err(unreadable(call, &format!("strict decoding error: {}", unknown.join(", "))))
-        }
-        "Ignore" => Ok(Vec::new()),
-        _ => Ok(unknown),
-    }
-    .map(|mut warnings| {
-        warnings.extend(meta::distinct_owners(object));
-        warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
-        warnings
-    })
-}
-
-/// What a client that looked twice at its body would not have sent.
-fn said_twice(call: &Call) -> Vec<String> {
-    let again = |name: &str| repeated(&call.body).iter().map(|path| format!("{name} {path:?}")).collect::<Vec<_>>();
-    match media_type(&call.content_type) {
-        "application/json-patch+json" => {
-            let mut wrong = unknown_members(&call.body);
-            wrong.extend(again("json patch duplicate field"));
-            wrong
-        }
-        APPLY => repeated_keys(&call.body),
-        "application/yaml" | protobuf::MEDIA_TYPE => Vec::new(),
-        _ => again("duplicate field"),
-    }
-}
-
-/// Whether a version is one of the group's: the real server would try to convert it.
-fn is_known_version(group: &str, version: &str) -> bool {
-    version.rsplit_once('/').map_or("", |(group, _)| group) == group && version.contains("v1")
-}
-
-/// What was sent is not of the kind it should be.
-fn unreadable(call: &Call, why: &str) -> ApiError {
-    let kind = &call.served.resource.kind;
-    ApiError::cannot_be(&call.served.version().name, kind, kind, why)
-}
-
-/// An update must mean the object at its address.
-pub(crate) fn check_place(call: &Call, object: &Value) -> Result<()> {
-    let sent = meta::namespace(object);
-    if !sent.is_empty() && call.namespace.as_deref().is_some_and(|namespace| namespace != sent) {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    match meta::name(object) {
-        "" => Err(ApiError::nameless(&call.name)),
-        name if name != call.name => Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// An update must mean the object that is there.
-fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<()> {
-    let resource = &call.served.resource;
-    let name = meta::name(live);
-    let sent = meta::name(new);
-    if sent.is_empty() {
-        return Err(ApiError::nameless(name));
-    }
-    if sent != name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({sent}) does not match the name on the URL ({name})"
-        )));
-    }
-    if !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    let (uid, live_uid) = (meta::uid(new), meta::uid(live));
-    // Of a patch only the result counts, and a uid that has changed is a bad one.
-    if !uid.is_empty() && uid != live_uid && call.verb != "patch" {
-        return Err(ApiError::other_uid(resource, name, &call.storage_key(), (uid, live_uid)));
-    }
-    let version = match meta::field(new, "resourceVersion") {
-        "0" => "",
-        version => version,
-    };
-    if version.parse::<u64>().is_err() && !version.is_empty() {
-        return Err(ApiError::unforeseen(&format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
-    }
-    if version.is_empty() && !resource.behaviour.blind_update {
-        return Err(ApiError::unseen(resource, name));
-    }
-    if !version.is_empty() && version != meta::field(live, "resourceVersion") {
-        return Err(ApiError::modified(resource, name));
-    }
-    Ok(())
-}
-
-/// What a client says about metadata that nobody can change, and that is not so. What it leaves out stays as it is, and the
-/// time of a deletion does so in any case.
-fn changed_fixed(live: &Value, new: &Value) -> Vec<(&'static str, Value)> {
-    let changed = |field: &'static str| {
-        let (held, said) = (live.get("metadata")?.get(field), new.get("metadata")?.get(field)?);
-        let settled = field == "deletionTimestamp" && held.is_some();
-        (!settled && *said != "" && Some(said) != held).then(|| (field, said.clone()))
-    };
-    ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"].into_iter().filter_map(changed).collect()
-}
-
-/// Puts back what the client may not change: the server's metadata, and the part the other endpoint writes.
-fn restore(call: &Call, live: &Value, new: &mut Value) {
-    if call.subresource == "status" && call.served.resource.custom {
-        let status = new.get("status").cloned();
-        *new = live.clone();
-        meta::set(meta::members(new), "status", status);
-        return;
-    }
-    if call.subresource == "status" {
-        // Built-in kinds let most of the metadata of a status pass.
-        let (status, metadata) = (new.get("status").cloned(), new.get("metadata").cloned());
-        *new = live.clone();
-        meta::set(meta::members(new), "status", status);
-        meta::set(meta::members(new), "metadata", metadata);
-        for field in call.served.resource.behaviour.fixed_by_status {
-            meta::set(meta::metadata(new), field, live.pointer(&format!("/metadata/{field}")).cloned());
-        }
-    }
-    let metadata = meta::metadata(new);
-    for field in [
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-    ] {
-        meta::set(metadata, field, live.get("metadata").and_then(|metadata| metadata.get(field)).cloned());
-    }
-    metadata.shift_remove("selfLink");
-    if call.served.has("status") && call.subresource != "status" {
-        meta::set(meta::members(new), "status", live.get("status").cloned());
-    }
-}
-
 /// Objects are stored in one version, whichever they came in.
 fn stamp_version(call: &Call, object: &mut Value) {
     let resource = &call.served.resource;
@@ -681,28 +290,6 @@ fn stamp_version(call: &Call, object: &mut Value) {
         let version = api_version(&resource.group, &storage.name);
         meta::members(object).insert("apiVersion".into(), version.into());
     }
-}
-
-/// The annotations, without the one that the Deployment controller of a real cluster writes along with the status, which is
-/// why it is not counted there.
-fn notes(object: &Value) -> BTreeMap<&String, &Value> {
-    let all = object.pointer("/metadata/annotations").and_then(Value::as_object);
-    all.into_iter().flatten().filter(|(key, _)| *key != "deployment.kubernetes.io/revision").collect()
-}
-
-/// Whether anything outside metadata and status differs.
-fn desired_state_changed(call: &Call, live: &Value, new: &Value) -> bool {
-    let ignored = |key: &str| match key {
-        "metadata" | "apiVersion" | "kind" => true,
-        "status" => call.served.has("status"),
-        _ => false,
-    };
-    part(live, ignored) != part(new, ignored)
-}
-
-/// The members of an object that are not left out, in the order of their names.
-fn part(object: &Value, ignored: impl Fn(&str) -> bool) -> BTreeMap<&String, &Value> {
-    object.as_object().into_iter().flatten().filter(|(key, _)| !ignored(key)).collect()
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.

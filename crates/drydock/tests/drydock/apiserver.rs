@@ -4,6 +4,7 @@ mod crds;
 mod deletion;
 mod edges;
 mod kubectl;
+mod objects;
 mod patches;
 mod pods;
 mod reading;

@@ -46,7 +46,8 @@ impl Definitions {
             self.0.insert(name.to_owned());
         }
         for name in &self.0 {
-            let version = rest_of(client, name, answer["kind"] == "CustomResourceDefinition").await;
+            let changed = text(answer, "/kind").starts_with("CustomResourceDefinition");
+            let version = rest_of(client, name, changed).await;
             memory.version = version.unwrap_or_else(|| memory.version.clone());
         }
     }
@@ -94,6 +95,9 @@ async fn rest_of(client: &Client, name: &str, changed: bool) -> Option<String> {
     let mut version = None;
     for _ in 0..PATIENCE {
         let Some(definition) = get(client, &format!("{DEFINITIONS}/{name}")).await else { break };
+        if is_held(client, &definition).await {
+            break;
+        }
         if is_at_rest(&definition) && is_offered(client, &definition).await {
             version = listed_at(client, &definition).await;
             break;
@@ -111,6 +115,19 @@ async fn listed_at(client: &Client, definition: &Value) -> Option<String> {
     let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
     let list = get(client, &format!("/apis/{group}/{}/{plural}", served(definition).first()?)).await?;
     Some(text(&list, "/metadata/resourceVersion").to_owned())
+}
+
+/// Whether a definition that goes waits for objects which somebody else must let go.
+async fn is_held(client: &Client, definition: &Value) -> bool {
+    if definition.pointer("/metadata/deletionTimestamp").is_none() {
+        return false;
+    }
+    let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
+    let Some(version) = served(definition).into_iter().next() else { return false };
+    let list = get(client, &format!("/apis/{group}/{version}/{plural}")).await.unwrap_or_default();
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let waits = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
+    !items.is_empty() && items.iter().all(waits)
 }
 
 fn is_at_rest(definition: &Value) -> bool {

@@ -14,6 +14,7 @@
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | whether one was given | any free one, even the one of a dry run |
+//! | ports of the nodes | whether one was given | any free one |
 //! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
 //! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
 //! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
@@ -68,6 +69,10 @@ impl Mask {
                 if let Some(Value::String(address)) = members.get("clusterIP") {
                     self.name("address", if address.starts_with("10.96.") { address } else { "" });
                 }
+                // As Tables show it.
+                if let Some(port) = members.get("nodePort").and_then(Value::as_u64) {
+                    self.name("port", &format!(":{port}/"));
+                }
                 if let Some(Value::String(uid)) = members.get("uid").filter(|_| members.contains_key("kind")) {
                     self.name("uid", if uid.len() == 36 { uid } else { "" });
                 }
@@ -81,7 +86,11 @@ impl Mask {
         if !text.is_empty() && !self.names.contains_key(text) {
             let count = self.counts.entry(what).or_default();
             *count += 1;
-            let named = if what == "address" { "<address>".to_owned() } else { format!("<{what} {count}>") };
+            let named = match what {
+                "address" => "<address>".to_owned(),
+                "port" => ":<port>/".to_owned(),
+                _ => format!("<{what} {count}>"),
+            };
             self.names.insert(text.to_owned(), named);
         }
     }
@@ -137,6 +146,9 @@ impl Mask {
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),
+                        "nodePort" | "healthCheckNodePort" if member.as_u64() >= Some(30000) => {
+                            *member = "<port>".into();
+                        }
                         "status" if defines => {
                             self.value(member);
                             transitions(member);
@@ -171,7 +183,8 @@ impl Mask {
     }
 
     fn text(&self, text: &mut String) {
-        for (secret, name) in &self.names {
+        // The longest first: one address may begin as another.
+        for (secret, name) in self.names.iter().rev() {
             if text.contains(secret.as_str()) {
                 *text = text.replace(secret.as_str(), name);
             }

@@ -87,7 +87,7 @@ async fn every_kind_has_the_columns_of_a_real_server() {
             format!("{api}/services"),
             json!({"spec": {"type": "NodePort", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}], "selector": {"app": "a"}}}),
             1,
-            "Name Type Cluster-IP External-IP Port(s) Age Selector|a NodePort 10.96.0.2 <none> 80/TCP,81:30001/TCP 0s app=a",
+            "Name Type Cluster-IP External-IP Port(s) Age Selector|a NodePort 10.96.0.2 <none> 80:30000/TCP,81:30001/TCP 0s app=a",
         ),
         (
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers".to_owned(),

@@ -32,6 +32,18 @@ const ON_DEFINITIONS: &[(u64, DefiningMove)] = &[
     (3, Defining::status),
     (4, Defining::read),
     (4, Defining::delete),
+    (1, Defining::delete_all),
+];
+
+/// What may change in a schema while there are objects. `~` stands for the properties of the spec.
+const OUTGROWN: &[(&str, &str)] = &[
+    ("~/crew", "null"),
+    ("~/cargo", "null"),
+    ("~/oars", "null"),
+    ("~/speed", r#"{"type":"integer","default":7}"#),
+    ("~/crew/items/properties/age", r#"{"type":"integer","default":30}"#),
+    ("~/color", r#"{"type":"string","default":"green"}"#),
+    ("~/size", r#"{"type":"integer","default":2,"maximum":2}"#),
 ];
 
 /// Writes a script about one kind.
@@ -52,10 +64,11 @@ pub(super) fn script(seed: Seed) -> Vec<Step> {
     let metadata = json!({"name": name(kind), "labels": {"run": "<<ns>>"}});
     let right = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec});
     let mut defining = Defining { author, kind, right, seen: 0 };
-    if defining.author.once_in(2) {
-        defining.definitions();
-    } else {
-        defining.instances();
+    match defining.author.below(8) {
+        0..3 => defining.definitions(),
+        3..6 => defining.instances(),
+        6 => defining.going(),
+        _ => defining.outgrown(),
     }
     for step in &mut defining.author.steps {
         step.path = step.path.replace("timeoutSeconds=1", WATCHED);
@@ -214,7 +227,7 @@ impl Defining {
         let place = self.place() + "/status";
         match self.author.below(4) {
             0 => {
-                self.author.send("GET", place, vec![("accept", JSON.into())], Body::Text(String::new()));
+                self.author.read(place);
             }
             1 => {
                 self.seen = self.author.read(self.place());
@@ -249,6 +262,76 @@ impl Defining {
         let path = format!("{DEFINITIONS}?watch=1&timeoutSeconds=1&resourceVersion=<<{}.rv>>&{query}", self.seen);
         let accept = self.author.accept().replace("MetadataList", "Metadata");
         self.author.send("GET", path, vec![("accept", accept)], Body::Text(String::new()));
+    }
+
+    /// Takes definitions away without asking for their objects, which are there again when the resource is.
+    fn delete_all(&mut self) {
+        let object = self.kind.object("left");
+        self.author.write("POST", self.kind.path(), JSON, Body::Text(object.to_string()));
+        let all = format!("{DEFINITIONS}?labelSelector=run%3D<<ns>>");
+        let options = self.author.word(&["", "&dryRun=All"]);
+        self.author.write("DELETE", all + options, "", Body::Text(String::new()));
+        self.author.read(self.kind.path());
+        if self.author.once_in(2) {
+            let body = Body::Text(self.right.to_string());
+            self.seen = self.author.write("POST", DEFINITIONS.to_owned(), JSON, body);
+            self.author.read(self.kind.path());
+        }
+    }
+
+    /// A definition that waits for an object which somebody holds: nothing new comes while it does.
+    fn going(&mut self) {
+        let body = Body::Text(self.right.to_string());
+        self.author.write("POST", DEFINITIONS.to_owned(), JSON, body);
+        let mut held = self.kind.object("held");
+        held["metadata"]["finalizers"] = json!(["seaway.dev/hold"]);
+        self.author.write("POST", self.kind.path(), JSON, Body::Text(held.to_string()));
+        self.author.write("DELETE", self.place(), "", Body::Text(String::new()));
+        for _ in 0..=self.author.below(2) {
+            let mut object = self.kind.object("new");
+            if self.author.once_in(3) {
+                json_patch::merge(&mut object, &self.author.change(self.kind, 1));
+            }
+            let path = self.kind.path();
+            match self.author.below(3) {
+                0 => {
+                    let path = format!("{path}/new?fieldManager=first");
+                    self.author.write("PATCH", path, APPLY, Body::Text(object.to_string()))
+                }
+                1 => self.author.write(
+                    "PATCH",
+                    format!("{path}/held"),
+                    MERGE,
+                    Body::Text(json!({"metadata": {"labels": {"a": "b"}}}).to_string()),
+                ),
+                _ => self.author.write("POST", path, JSON, Body::Text(object.to_string())),
+            };
+        }
+    }
+
+    /// Objects that were written under another schema than the one they are read by.
+    fn outgrown(&mut self) {
+        let body = Body::Text(self.right.to_string());
+        self.author.write("POST", DEFINITIONS.to_owned(), JSON, body);
+        let mut object = self.kind.object("old");
+        json_patch::merge(&mut object, &self.author.change(self.kind, 100));
+        let seen = self.author.write("POST", self.kind.path(), JSON, Body::Text(object.to_string()));
+        for _ in 0..=self.author.below(2) {
+            let (pointer, value) = *self.author.pick(OUTGROWN);
+            let value: Value = serde_json::from_str(value).unwrap();
+            let operation = if value.is_null() { "remove" } else { "add" };
+            let path = pointer.replace('~', "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties");
+            let patch = json!([{"op": operation, "path": path, "value": value}]);
+            self.author.write("PATCH", self.place(), JSON_PATCH, Body::Text(patch.to_string()));
+            let place = format!("{}/old", self.kind.path());
+            match self.author.below(5) {
+                0 => self.author.read(self.kind.path()),
+                1 => self.author.write("PUT", place, JSON, Body::Edited { of: seen, change: json!({}) }),
+                2 => self.author.write("PATCH", place, MERGE, Body::Text("{}".into())),
+                _ => self.author.read(place),
+            };
+        }
+        self.author.read(format!("{}/old", self.kind.path()));
     }
 
     fn delete(&mut self) {

@@ -5,6 +5,7 @@ mod change;
 mod definition_edits;
 mod definitions;
 mod items;
+mod odd;
 mod pods;
 mod read;
 mod remove;
@@ -61,6 +62,7 @@ const MOVES: &[(u64, Move)] = &[
     (3, remove::delete_collection),
     (4, remove::release),
     (6, bad::request),
+    (4, odd::request),
 ];
 
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.

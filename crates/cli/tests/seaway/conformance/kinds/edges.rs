@@ -1,5 +1,7 @@
 //! Changes at the edge of what a server accepts: which side they are on is for the server to say.
 
+mod objects;
+
 /// Merge patches of a kind.
 pub(super) static EDGES: &[(&str, &[&str])] = &[
     (
@@ -35,22 +37,12 @@ pub(super) static EDGES: &[(&str, &[&str])] = &[
             r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"0"}}}]}}"#,
             r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":5,"averageValue":"1"}}}]}}"#,
             r#"{"spec":{"metrics":[{"type":"Pods","pods":{"metric":{"name":"a/b"},"target":{"type":"Value","value":"1"}}}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"+1"}}}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"100u"}}}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"0.1n"}}}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"1.500"}}}]}}"#,
+            r#"{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"340282366920938463463374607431768211456"}}}]}}"#,
             r#"{"spec":{"metrics":[{"type":"External","external":{"metric":{"name":"queue"},"target":{"type":"AverageValue","averageValue":"10"}}}]}}"#,
-        ],
-    ),
-    (
-        "services",
-        &[
-            r#"{"spec":{"ports":[{"name":"http","port":80,"targetPort":"http"}]}}"#,
-            r#"{"spec":{"ports":[{"name":"dns","port":53},{"name":"dns-udp","port":53,"protocol":"UDP"}]}}"#,
-            r#"{"spec":{"ports":[{"name":"a.b","port":80}]}}"#,
-            r#"{"spec":{"ports":[{}]}}"#,
-            r#"{"spec":{"type":"ExternalName","externalName":"Bad_Name"}}"#,
-            r#"{"spec":{"type":"ClusterIP","externalName":null}}"#,
-            r#"{"spec":{"clusterIP":"None"}}"#,
-            r#"{"spec":{"clusterIP":null}}"#,
-            r#"{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{}}}}"#,
-            r#"{"spec":{"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10}}}}"#,
         ],
     ),
     (
@@ -65,5 +57,8 @@ pub(super) static EDGES: &[(&str, &[&str])] = &[
             r#"{"spec":{"template":{"spec":{"containers":[{"name":"podinfod","image":"x:1","resources":{"requests":{"cpu":"1e3","memory":"1.5Gi"}}}]}}}}"#,
         ],
     ),
+    ("secrets", objects::SECRETS),
+    ("services", objects::SERVICES),
+    ("replicasets", objects::REPLICA_SETS),
     ("controllerrevisions", &[r#"{"revision":0}"#, r#"{"data":"text"}"#, r#"{"revision":2,"data":[1]}"#]),
 ];

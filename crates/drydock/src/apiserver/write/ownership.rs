@@ -1,0 +1,97 @@
+//! To whom the fields of a write belong.
+
+use serde_json::Value;
+
+use crate::apiserver::fields::Fields;
+use crate::apiserver::managed::{Managed, Operation};
+use crate::apiserver::meta;
+use crate::apiserver::request::Call;
+use crate::apiserver::server::Server;
+
+/// To whom the fields of a write belong.
+pub(crate) enum Ownership {
+    /// Whoever wrote owns what changed.
+    Written,
+    /// Server-side apply has worked it out.
+    Applied {
+        managed: Managed,
+        /// Whether a real server would store more than it shows.
+        untidy: bool,
+    },
+}
+
+impl Ownership {
+    pub(super) fn is_untidy(&self) -> bool {
+        matches!(self, Self::Applied { untidy: true, .. })
+    }
+}
+
+impl Server {
+    /// Records who owns what after a write.
+    pub(super) fn own(
+        &self,
+        call: &Call,
+        old: &Value,
+        new: &Value,
+        mut managed: Managed,
+        ownership: Ownership,
+    ) -> Managed {
+        match ownership {
+            Ownership::Applied { managed: applied, .. } => applied,
+            Ownership::Written => {
+                if let Some(replicas) = call.replicas_path() {
+                    let numbers = (replicas_at(replicas, old), replicas_at(replicas, new));
+                    managed.rescale(&Fields::at(replicas), numbers, &call.field_manager(Operation::Update));
+                    return managed;
+                }
+                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let time = meta::seconds(self.clock.now());
+                let (changed, removed) = (call.own_part(changed), call.own_part(removed));
+                managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
+                managed
+            }
+        }
+    }
+}
+
+/// Whether more is stored of an applied object than anybody will see of it. A real server stores custom resources as they
+/// were applied, with all that is empty in their metadata, and drops that when it reads them: what it reads never equals what
+/// it has, so the next write is one even if it changes nothing.
+pub(crate) fn is_untidy(call: &Call, applied: &Value) -> bool {
+    const STORED_AS_SENT: [&str; 5] = ["annotations", "finalizers", "generateName", "labels", "ownerReferences"];
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    let metadata = applied.get("metadata").filter(|_| call.served.resource.custom && call.subresource.is_empty());
+    let at = |field: &&str| metadata.and_then(|metadata| metadata.get(*field));
+    STORED_AS_SENT.iter().filter_map(at).any(is_nothing)
+}
+
+impl Call {
+    /// Where a Scale that is written keeps its replicas.
+    fn replicas_path(&self) -> Option<&str> {
+        let paths = self.served.version().scale.as_ref().filter(|_| self.subresource == "scale")?;
+        Some(&paths.spec_replicas)
+    }
+}
+
+fn replicas_at(pointer: &str, object: &Value) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// Who owned what before a write. A client may say so itself, which is how tools move fields from one manager to
+/// another; what is no list of owners, or comes through a sub-resource, is not listened to.
+pub(super) fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed {
+    let said = new.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|_| call.subresource.is_empty());
+    match said.map(Vec::as_slice) {
+        None => Managed::of(live),
+        // Only Go's types can tell a list that is empty from none.
+        Some([]) if !call.served.resource.custom => Managed::default(),
+        Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
+        Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
+    }
+}
