@@ -30,7 +30,7 @@ use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR, in_time};
 use super::image::{IMAGE, OperatorImage};
 use super::parts::installed;
 use super::process::Program;
-use super::rendered::{Grant, Rendered};
+use super::rendered::{Grant, Granted, Rendered};
 use crate::harness::{Ground, Lookout, Namespaced, Transcript};
 
 /// The programs every cluster is made of.
@@ -157,7 +157,7 @@ impl RealCluster {
     async fn until_granted(&self, chart: &Rendered) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client());
         for (namespace, grants) in chart.roles() {
-            let whole = |(grant, _): &(Grant, Option<String>)| !grant.resource.contains('/');
+            let whole = |(grant, _): &Granted| !grant.resource.contains('/');
             let Some((Grant { verb, resource, group }, name)) = grants.into_iter().find(whole) else { continue };
             let asked =
                 json!({"namespace": namespace, "verb": verb, "resource": resource, "group": group, "name": name});

@@ -57,6 +57,9 @@ impl fmt::Display for Grant {
     }
 }
 
+/// A grant, and the name of the one object that it is about, if it is about one.
+pub type Granted = (Grant, Option<String>);
+
 /// The chart as Helm renders it for the release `seaway` in `seaway-system`.
 pub struct Rendered(pub Vec<Value>);
 
@@ -86,8 +89,8 @@ impl Rendered {
         self.roles().into_iter().flat_map(|(_, grants)| grants).map(|(grant, _)| grant).collect()
     }
 
-    /// The same by role, with the namespace that it is for; and with each grant the one object that it is about, if it is.
-    pub fn roles(&self) -> Vec<(Option<String>, Vec<(Grant, Option<String>)>)> {
+    /// The same by role, with the namespace that it is for.
+    pub fn roles(&self) -> Vec<(Option<String>, Vec<Granted>)> {
         let roles = self.0.iter().filter_map(|object| Some((object, object["rules"].as_array()?)));
         roles
             .map(|(role, rules)| {

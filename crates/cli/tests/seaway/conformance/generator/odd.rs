@@ -57,7 +57,7 @@ fn twice(author: &mut Author) {
                 "\"metadata\": {",
                 "\"metadata\": {\n    \"name\": \"first\", \"labels\": {\"a\": \"1\",\n\"a\": \"2\"},",
                 1,
-            )
+            );
         }
         2 => text = text.replacen('{', "{\n  \"metadata\": {\n  \"name\": \"first\", \"name\": \"second\"},", 1),
         _ => {
