@@ -20,6 +20,7 @@ use kube_cel::CompiledSchema;
 use serde_json::{Value, json};
 
 use super::builtin::CUSTOM;
+use super::discovery::priority;
 use super::error::Cause;
 use super::meta;
 use super::registry::{Resource, ScalePaths, Shape, Version, resource_id};
@@ -287,7 +288,7 @@ fn resource(definition: &Value) -> Resource {
         short_names: list("shortNames"),
         categories: list("categories"),
         verbs: VERBS.map(str::to_owned).to_vec(),
-        versions: versions(definition).iter().map(version).collect(),
+        versions: versions(definition).iter().map(|one| version(definition, one)).collect(),
         custom: true,
         since: 0,
         behaviour: &CUSTOM,
@@ -295,7 +296,7 @@ fn resource(definition: &Value) -> Resource {
     }
 }
 
-fn version(version: &Value) -> Version {
+fn version(definition: &Value, version: &Value) -> Version {
     let empty = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&empty);
     let mut subresources = BTreeMap::new();
@@ -321,5 +322,26 @@ fn version(version: &Value) -> Version {
         scale,
         columns: version.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default(),
         selectable: fields.map(|field| meta::text(field, "/jsonPath").trim_start_matches('.').to_owned()).collect(),
+        deprecation: deprecation(definition, version),
     }
+}
+
+/// What whoever uses a version that is to go is told: what its definition says, or which one is better.
+fn deprecation(definition: &Value, version: &Value) -> Option<String> {
+    if !flag(version, "deprecated") {
+        return None;
+    }
+    if let Some(text) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(text.to_owned());
+    }
+    let name = |version: &Value| meta::text(version, "/name").to_owned();
+    let full = |name: &str| {
+        let (group, kind) = (meta::text(definition, "/spec/group"), meta::text(definition, "/spec/names/kind"));
+        format!("{group}/{name} {kind}")
+    };
+    let all = versions(definition);
+    let lasting = all.iter().filter(|other| flag(other, "served") && !flag(other, "deprecated")).map(name);
+    let better = lasting.filter(|other| priority(other) > priority(&name(version)));
+    let instead = better.max_by_key(|other| priority(other)).map(|better| format!("; use {}", full(&better)));
+    Some(format!("{} is deprecated{}", full(&name(version)), instead.unwrap_or_default()))
 }

@@ -40,7 +40,7 @@ impl ApiError {
 
     /// With the warnings that were due before it was refused.
     pub(crate) fn after(mut self, warnings: &[String]) -> Self {
-        self.warnings.extend_from_slice(warnings);
+        self.warnings.splice(0..0, warnings.iter().cloned());
         self
     }
 

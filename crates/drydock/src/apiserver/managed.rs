@@ -1,5 +1,7 @@
 //! Field management: who owns which fields of an object, as `metadata.managedFields` records it.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Cause};
@@ -226,7 +228,7 @@ impl Managed {
                 field: path.clone(),
             }));
             if !paths.is_empty() {
-                groups.push((who, paths));
+                groups.push((entry.identifier(), who, paths));
             }
         }
         groups.sort_unstable();
@@ -235,7 +237,7 @@ impl Managed {
             ([one], _) => format!("1 conflict: {}: {}", one.message, one.field),
             (_, groups) => {
                 let lists =
-                    groups.iter().map(|(who, paths)| format!("conflicts with {who}:\n- {}", paths.join("\n- ")));
+                    groups.iter().map(|(_, who, paths)| format!("conflicts with {who}:\n- {}", paths.join("\n- ")));
                 format!("{} conflicts: {}", causes.len(), lists.collect::<Vec<_>>().join("\n"))
             }
         };
@@ -244,6 +246,19 @@ impl Managed {
 }
 
 impl Entry {
+    /// What a real server keeps managers in order by.
+    fn identifier(&self) -> String {
+        let Manager { name, operation, api_version, subresource } = &self.manager;
+        let mut text = match operation {
+            Operation::Apply => format!(r#"{{"manager":{name:?},"operation":"Apply""#),
+            Operation::Update => format!(r#"{{"manager":{name:?},"operation":"Update","apiVersion":{api_version:?}"#),
+        };
+        if !subresource.is_empty() {
+            let _ = write!(text, r#","subresource":{subresource:?}"#);
+        }
+        text + "}"
+    }
+
     fn describe(&self) -> String {
         let Manager { name, operation, api_version, subresource } = &self.manager;
         let mut text = format!("{name:?}");

@@ -56,6 +56,8 @@ pub(crate) struct Version {
     pub(crate) columns: Vec<Value>,
     /// Fields a field selector may name, beyond those of every resource.
     pub(crate) selectable: Vec<String>,
+    /// What whoever uses it is told, if it is to go.
+    pub(crate) deprecation: Option<String>,
 }
 
 /// What objects of a version look like.
@@ -234,6 +236,7 @@ impl Registry {
                 scale,
                 columns: Vec::new(),
                 selectable: Vec::new(),
+                deprecation: None,
             };
             registry.install(Resource {
                 behaviour: builtin::behaviour(&id),

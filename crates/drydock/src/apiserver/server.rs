@@ -277,8 +277,11 @@ impl Server {
         }
         // Whether the answer can have the form that was asked for shows when it is there.
         match self.dispatch(&call, &view).and_then(|reply| view.suits(call.verb, &call.subresource).map(|()| reply)) {
-            Ok(reply) => self.render(reply, &view),
-            Err(error) => failure(&error),
+            Ok(mut reply) => {
+                reply.warnings.splice(0..0, call.served.version().deprecation.clone());
+                self.render(reply, &view)
+            }
+            Err(error) => failure(&error.after(call.served.version().deprecation.as_slice())),
         }
     }
 
@@ -331,7 +334,7 @@ impl Server {
                     line.push('\n');
                     Ok::<_, BoxError>(http_body::Frame::data(Bytes::from(line)))
                 });
-                return respond(200, "application/json", StreamBody::new(frames).boxed_unsync(), &[]);
+                return respond(200, "application/json", StreamBody::new(frames).boxed_unsync(), &reply.warnings);
             }
         };
         respond(code, "application/json", full(value.to_string().into()), &reply.warnings)
