@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    fn update_shaped(&self, call: &Call, object: Value) -> Result<Answer> {
+    fn update_shaped(&self, call: &Call, mut object: Value) -> Result<Answer> {
         check_place(call, &object)?;
         let mut state = self.store.lock();
         match call.live(&state) {
@@ -80,6 +80,8 @@ impl Server {
                 Err(ApiError::other_uid(&call.served.resource, &call.name, &call.storage_key(), uids))
             }
             Err(_) if call.served.resource.behaviour.create_on_update => {
+                // Nobody compares it with anything.
+                meta::metadata(&mut object).shift_remove("resourceVersion");
                 Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
             }
             Err(error) => Err(error),

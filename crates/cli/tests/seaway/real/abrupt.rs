@@ -19,9 +19,10 @@ const APPS: &str = include_str!("abrupt.yaml");
 const CANARY: &str = include_str!("abrupt-canary.yaml");
 
 /// Users, while something happens; and how many requests failed meanwhile and shortly after.
-async fn lost(cluster: &RealCluster, users: Users, what: &str, happens: impl Future<Output = ()>) -> u64 {
+async fn lost(cluster: &RealCluster, mut users: Users, what: &str, happens: impl Future<Output = ()>) -> u64 {
     happens.await;
     cluster.sail(Duration::from_secs(3)).await;
+    users.rest().await;
     let seen = users.seen();
     let lost = users.failures_of_ours("");
     eprintln!("{what}: {lost} of {} requests failed: {seen:?}", seen.values().sum::<u64>());

@@ -1,8 +1,14 @@
 //! The chart, by real Helm on the real API server.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper_util::client::legacy::Client as Web;
+use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,6 +18,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, 
 use seaway_api::canary::Phase;
 use seaway_drydock::pods::PodOptions;
 use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::cluster::{PARTS, RealCluster};
 use super::gateways::{Gateway, Traefik};
@@ -49,9 +56,37 @@ async fn uninstall(cluster: &mut RealCluster, release: &str, namespace: &str) {
 }
 
 /// The pods of the operator.
-async fn pods(cluster: &RealCluster) -> usize {
-    let pods: Api<Pod> = cluster.api("flagger-system");
-    pods.list(&ListParams::default()).await.unwrap().items.len()
+async fn pods(cluster: &RealCluster, namespace: &str) -> Vec<Pod> {
+    cluster.api(namespace).list(&ListParams::default()).await.unwrap().items
+}
+
+/// Whether one leads, all answer where the chart probes them, and none had to be started again.
+async fn are_well(cluster: &RealCluster, namespace: &str) -> bool {
+    let mut asked = 0;
+    for pod in pods(cluster, namespace).await {
+        let (spec, status) = (pod.spec.unwrap(), pod.status.unwrap_or_default());
+        let [container] = spec.containers.as_slice() else { panic!("one container") };
+        assert!(status.container_statuses.iter().flatten().all(|status| status.restart_count == 0), "{status:?}");
+        let port = container.ports.as_ref().unwrap()[0].container_port;
+        let Some(address) = status.pod_ip.filter(|_| pod.metadata.deletion_timestamp.is_none()) else { continue };
+        for probe in [&container.liveness_probe, &container.readiness_probe] {
+            let path = probe.as_ref().unwrap().http_get.as_ref().unwrap().path.clone().unwrap();
+            let answer = Web::builder(TokioExecutor::new())
+                .build_http::<Empty<Bytes>>()
+                .get(format!("http://{address}:{port}{path}").parse().unwrap())
+                .await;
+            assert!(answer.is_ok_and(|answer| answer.status().is_success()), "{path} of {:?}", pod.metadata.name);
+            asked += 1;
+        }
+    }
+    asked > 0 && leader(cluster, namespace).await.is_some()
+}
+
+/// Who holds the operator's Lease.
+async fn leader(cluster: &RealCluster, namespace: &str) -> Option<String> {
+    let leases: Api<Lease> = cluster.api(namespace);
+    let lease = leases.get_opt("flagger-leader-election").await.unwrap()?;
+    lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
 
 /// The server would take every object of the chart, and the pods of its Deployment, and knows each of their fields.
@@ -145,24 +180,49 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
         ];
         // The harness brought the custom resources before; the chart leaves them to whoever did.
         helm(&cluster, &tutorial);
-        assert_eq!(pods(&cluster).await, 1);
+        let well = async |cluster: &RealCluster| are_well(cluster, "flagger-system").await;
+        cluster.until("it leads", well).await;
+        let first = leader(&cluster, "flagger-system").await;
         let grown = ["--set", everything];
         helm(&cluster, &[&tutorial[..], &grown].concat());
-        cluster.until("two are there", async |cluster| pods(cluster).await == 2).await;
+        cluster.until("two are there", async |cluster| pods(cluster, "flagger-system").await.len() == 2).await;
+        let another = async |cluster: &RealCluster| leader(cluster, "flagger-system").await != first;
+        cluster.until("a new one takes the Lease", another).await;
+        cluster.until("it leads", well).await;
         uninstall(&mut cluster, "flagger", "flagger-system").await;
         let deployments: Api<Deployment> = cluster.api("flagger-system");
         assert!(deployments.list(&ListParams::default()).await.unwrap().items.is_empty());
         must_bring_its_own(&mut cluster, &tutorial).await;
         // A name that looks like a number, and a part that somebody turned off the hard way.
         let odd = ["install", "123", &chart, "--namespace", "flagger-system", "--set", "podDisruptionBudget=null"];
-        helm(&cluster, &odd);
+        helm(&cluster, &[&odd[..], &["--wait"]].concat());
+        cluster.until("it leads", well).await;
     });
 }
 
-/// Who holds the operator's Lease.
-async fn leader(cluster: &RealCluster) -> String {
-    let leases: Api<Lease> = cluster.api("seaway-system");
-    leases.get("flagger-leader-election").await.unwrap().spec.unwrap().holder_identity.unwrap()
+/// How many operators of `seaway-system` were ready at least.
+struct Available {
+    fewest: Arc<AtomicI32>,
+    _watching: AbortOnDropHandle<()>,
+}
+
+impl Available {
+    fn watch(cluster: &RealCluster) -> Self {
+        let (fewest, deployments) = (Arc::new(AtomicI32::new(i32::MAX)), cluster.api::<Deployment>("seaway-system"));
+        let seen = fewest.clone();
+        let watching = tokio::spawn(async move {
+            loop {
+                let status = deployments.get("seaway").await.unwrap().status.unwrap_or_default();
+                seen.fetch_min(status.available_replicas.unwrap_or(0), Ordering::Relaxed);
+                tokio::time::sleep(RealCluster::GLANCE / 2).await;
+            }
+        });
+        Self { fewest, _watching: AbortOnDropHandle::new(watching) }
+    }
+
+    fn fewest(self) -> i32 {
+        self.fewest.load(Ordering::Relaxed)
+    }
 }
 
 /// The operator as people run it: in the chart's pods, as their ServiceAccount. A new version of it takes over a rollout.
@@ -180,16 +240,19 @@ fn helm_upgrades_the_operator_in_the_middle_of_a_rollout() {
         helm(&cluster, &release);
         cluster.apply(&APP.replace("NAME", "app")).await;
         cluster.until_phase("app", Phase::Initialized).await;
-        let users = Users::of_gateway(Traefik::WEB, "app.example.com");
+        let mut users = Users::of_gateway(Traefik::WEB, "app.example.com");
         users.forget_until_served().await;
-        let before = leader(&cluster).await;
+        let before = leader(&cluster, "seaway-system").await;
 
         cluster.transcript.clear();
         cluster.set_image("app", "6.0.1").await;
         cluster.until_weight("app", 25).await;
+        let available = Available::watch(&cluster);
         helm(&cluster, &[&release[..], &["--set", "logLevel=debug"]].concat());
+        assert_eq!(available.fewest(), 1, "the new one is ready before the old one goes");
         cluster.until_phase("app", Phase::Succeeded).await;
-        assert_ne!(leader(&cluster).await, before);
+        assert_ne!(leader(&cluster, "seaway-system").await, before);
+        assert!(are_well(&cluster, "seaway-system").await);
         assert_eq!(cluster.transcript.route("app"), [25, 50, 0]);
         assert_eq!(cluster.image("app-primary").await, "6.0.1");
 
@@ -197,6 +260,7 @@ fn helm_upgrades_the_operator_in_the_middle_of_a_rollout() {
         uninstall(&mut cluster, "seaway", "seaway-system").await;
         cluster.sail(Duration::from_secs(2)).await;
         assert_eq!(cluster.weights("app").await, (100, 0));
+        users.rest().await;
         assert_eq!(users.failures_of_ours(""), 0, "{:?}", users.seen());
         assert!(cluster.lookout.judged() > 10, "the invariants were hardly checked: {}", cluster.lookout.judged());
     });

@@ -64,31 +64,42 @@ impl OperatorImage {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Who a pod is, as a kubelet asks for it and mounts it.
-    async fn mount_account(&self, pod: &PodContext) -> kube::Result<()> {
+    /// Who a pod is, as a kubelet asks for it. Returns the folder to mount; none if nobody wants it there.
+    async fn account(&self, pod: &PodContext) -> kube::Result<Option<PathBuf>> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &pod.namespace);
-        let account = pods.get(&pod.name).await?.spec.unwrap().service_account_name.unwrap();
-        let token = accounts.create_token_request(&account, &PostParams::default(), &TokenRequest::default()).await?;
-        fs::create_dir_all(ACCOUNT).unwrap();
-        let mounted = |name: &str| Path::new(ACCOUNT).join(name);
-        fs::write(mounted("token"), token.status.unwrap().token.unwrap()).unwrap();
-        fs::write(mounted("namespace"), &pod.namespace).unwrap();
-        fs::copy(&self.authority, mounted("ca.crt")).unwrap();
-        Ok(())
+        let spec = pods.get(&pod.name).await?.spec.unwrap();
+        let account = accounts.get(&spec.service_account_name.unwrap()).await?;
+        if !spec.automount_service_account_token.or(account.automount_service_account_token).unwrap_or(true) {
+            return Ok(None);
+        }
+        let name = account.metadata.name.unwrap();
+        let token = accounts.create_token_request(&name, &PostParams::default(), &TokenRequest::default()).await?;
+        let folder = self.folder.join(format!("{}-account", pod.name));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("token"), token.status.unwrap().token.unwrap()).unwrap();
+        fs::write(folder.join("namespace"), &pod.namespace).unwrap();
+        fs::copy(&self.authority, folder.join("ca.crt")).unwrap();
+        Ok(Some(folder))
     }
 
     /// Runs a container to its end and returns its exit code.
     async fn run(&self, pod: &PodContext, page: u16) -> i32 {
-        if let Err(error) = self.mount_account(pod).await {
-            eprintln!("{} does not start: {error}", pod.name);
-            return 128;
-        }
+        let account = match self.account(pod).await {
+            Ok(account) => account,
+            Err(error) => {
+                eprintln!("{} does not start: {error}", pod.name);
+                return 128;
+            }
+        };
         let log = self.folder.join(format!("{}.log", pod.name));
         let said = File::options().append(true).create(true).open(&log).unwrap();
         let (program, arguments) = pod.command.split_first().unwrap();
         assert_eq!(program, "/seaway", "what the Dockerfile puts there");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));
+        let mut command = match account {
+            Some(folder) => mounted(&folder),
+            None => Command::new(env!("CARGO_BIN_EXE_seaway")),
+        };
         command
             .args(arguments)
             .args(&pod.args)
@@ -115,6 +126,19 @@ impl OperatorImage {
         }
         ended.code().unwrap_or(137)
     }
+}
+
+/// `seaway`, where a folder is mounted in the place of its account. Nobody else sees it there.
+fn mounted(account: &Path) -> Command {
+    fs::create_dir_all(ACCOUNT).unwrap();
+    let mut command = Command::new("/usr/bin/env");
+    let script = r#"mount --bind "$0" "$1" && shift && exec "$@""#;
+    command
+        .args(["unshare", "--mount", "sh", "-c", script])
+        .arg(account)
+        .arg(ACCOUNT)
+        .arg(env!("CARGO_BIN_EXE_seaway"));
+    command
 }
 
 impl Program for OperatorImage {

@@ -43,7 +43,7 @@ fn as_flagger_did<G: Gateway>(test: &str) {
         }
         cluster.start_operator(&["metricsServer=http://prometheus.monitoring:9090"]).await;
         cluster.until("podinfo is scaled by its autoscaler", async |cluster| cluster.ready("podinfo").await == 2).await;
-        let users = Users::of_gateway(G::WEB, "www.example.com");
+        let mut users = Users::of_gateway(G::WEB, "www.example.com");
         tokio::join!(
             initialise_as_flagger_did(&cluster, G::CANARY),
             // Before there is a route there is nothing to lose.
@@ -55,6 +55,7 @@ fn as_flagger_did<G: Gateway>(test: &str) {
             (FAULTY, &[0, 10, 0]),
             ("6.0.3", &[0, 10, 20, 30, 40, 50]),
         ]);
+        users.rest().await;
         let (seen, lost) = (users.seen(), users.failures_of_ours(FAULTY));
         eprintln!("{lost} of {} requests failed because of the rollouts: {seen:?}", seen.values().sum::<u64>());
         assert_eq!(lost, 0);

@@ -10,6 +10,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// Answers by version and status code; 0 is no answer.
 pub type Seen = BTreeMap<(String, u16), u64>;
@@ -18,10 +19,14 @@ pub type Seen = BTreeMap<(String, u16), u64>;
 const PEOPLE: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(80);
 
+/// Fewer prove nothing: two seconds of it.
+const CROWD: u64 = 1_000;
+
 /// Steady traffic through a gateway; dropping it ends the traffic.
 pub struct Users {
     seen: Arc<Mutex<Seen>>,
-    _people: JoinSet<()>,
+    enough: CancellationToken,
+    people: JoinSet<()>,
 }
 
 impl Users {
@@ -38,25 +43,24 @@ impl Users {
 
     fn start(at: SocketAddr, host: &'static str, kept: usize) -> Self {
         let seen: Arc<Mutex<Seen>> = Arc::default();
-        let mut tasks = JoinSet::new();
+        let (mut people, enough) = (JoinSet::new(), CancellationToken::new());
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         for person in 0..PEOPLE {
             let mut builder = Client::builder(TokioExecutor::new());
             let client: Client<_, Empty<bytes::Bytes>> = builder.pool_max_idle_per_host(kept).build(connector.clone());
-            let seen = seen.clone();
-            tasks.spawn(async move {
+            let (seen, enough) = (seen.clone(), enough.clone());
+            people.spawn(async move {
                 tokio::time::sleep(PAUSE * person / PEOPLE).await;
                 let mut tick = tokio::time::interval(PAUSE);
-                loop {
-                    tick.tick().await;
+                while enough.run_until_cancelled(tick.tick()).await.is_some() {
                     let answer = tokio::time::timeout(PATIENCE, ask(&client, at, host)).await;
                     let answer = answer.unwrap_or_else(|_| ("-".to_owned(), 0));
                     *seen.lock().unwrap().entry(answer).or_default() += 1;
                 }
             });
         }
-        Self { seen, _people: tasks }
+        Self { seen, enough, people }
     }
 
     pub fn seen(&self) -> Seen {
@@ -72,8 +76,16 @@ impl Users {
         self.seen.lock().unwrap().clear();
     }
 
-    /// Failed requests that no pod of `faulty` answered: failed because of the rollout.
+    /// Nobody asks any more, and what was asked is answered when this returns.
+    pub async fn rest(&mut self) {
+        self.enough.cancel();
+        while self.people.join_next().await.is_some() {}
+    }
+
+    /// Failed requests that no pod of `faulty` answered: failed because of the rollout. Panics where too few asked to tell.
     pub fn failures_of_ours(&self, faulty: &str) -> u64 {
+        let all: u64 = self.seen().values().sum();
+        assert!(all >= CROWD, "only {all} requests: {:?}", self.seen());
         let ours = |(version, code): &(String, u16)| !(200..400).contains(code) && version != faulty;
         self.seen().into_iter().filter(|(key, _)| ours(key)).map(|(_, count)| count).sum()
     }
