@@ -127,6 +127,9 @@ pub(super) fn update_blindly(author: &mut Author) {
     if author.once_in(2) {
         json_patch::merge(&mut object, &author.change(kind, 4));
     }
+    if author.once_in(5) {
+        object["metadata"]["resourceVersion"] = author.word(&["1", "12", "999999999"]).into();
+    }
     let path = format!("{}/{name}{}", kind.path(), author.options());
     author.write("PUT", path, JSON, Body::Text(object.to_string()));
 }
