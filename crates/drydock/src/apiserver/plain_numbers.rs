@@ -7,24 +7,22 @@ use super::schema::{Kind, Schema};
 /// The first whole number that has no place among integers any more.
 const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
 
-/// Writes whole numbers without a point, and says whether there were others. One that stands where no number may is left, so
-/// that it can be told what it is.
-pub(crate) fn write_plainly(schema: &Schema, value: &mut Value) -> bool {
+/// Writes whole numbers without a point, and says how many had one. One that stands where no number may is left, so that it
+/// can be told what it is.
+pub(crate) fn write_plainly(schema: &Schema, value: &mut Value) -> usize {
     let node = schema.resolve();
     match value {
-        Value::Object(members) => members.iter_mut().fold(false, |any, (name, value)| {
-            let rewritten = node.member(name).is_some_and(|schema| write_plainly(schema, value));
-            any || rewritten
-        }),
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| write_plainly(schema.item(), item) || any),
+        Value::Object(members) => members
+            .iter_mut()
+            .filter_map(|(name, value)| node.member(name).map(|schema| write_plainly(schema, value)))
+            .sum(),
+        Value::Array(items) => items.iter_mut().map(|item| write_plainly(schema.item(), item)).sum(),
         Value::Number(number) if !matches!(node.kind, Kind::String | Kind::Boolean | Kind::Object | Kind::Array) => {
-            let whole = number.as_f64().filter(|_| number.is_f64()).and_then(whole);
-            if let Some(whole) = whole {
-                *value = whole.into();
-            }
-            whole.is_some()
+            let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole) else { return 0 };
+            *value = whole.into();
+            1
         }
-        _ => false,
+        _ => 0,
     }
 }
 
@@ -51,10 +49,10 @@ mod tests {
         }}));
         let mut value =
             json!({"count": 1e2, "share": 1.5, "steps": [10.0, 20], "port": 80.0, "any": {"deep": [2.0]}, "text": 1.0});
-        assert!(write_plainly(&schema, &mut value));
+        assert_eq!(write_plainly(&schema, &mut value), 4);
         let plain =
             json!({"count": 100, "share": 1.5, "steps": [10, 20], "port": 80, "any": {"deep": [2]}, "text": 1.0});
         assert_eq!(value, plain);
-        assert!(!write_plainly(&schema, &mut value));
+        assert_eq!(write_plainly(&schema, &mut value), 0);
     }
 }

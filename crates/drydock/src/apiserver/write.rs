@@ -218,7 +218,7 @@ impl Server {
         call.served.stored_schema().fill(&mut new);
         // What was written with a point differs from what is stored, even if it is the same number.
         let rewritten =
-            resource.custom && write_plainly(call.served.stored_schema(), &mut new) && call.subresource.is_empty();
+            resource.custom && write_plainly(call.served.stored_schema(), &mut new) > 0 && call.subresource.is_empty();
         (resource.behaviour.complete)(&mut new);
         let managed = match ownership {
             // Fields that belong to nobody stay so until somebody applies.

@@ -83,7 +83,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     }
     if resource.custom {
         // YAML is made JSON first, and that writes whole numbers without a point.
-        if [APPLY, YAML].contains(&media_type(&call.content_type)) {
+        if media_type(&call.content_type) == YAML {
             write_plainly(schema, object);
         }
         dropped.sort_unstable();
