@@ -10,6 +10,7 @@ use super::go_json::kind_of;
 use super::managed::{Managed, Manager, Operation, without_server_fields};
 use super::merge;
 use super::meta;
+use super::plain_numbers::write_plainly;
 use super::repeated_yaml::repeated_keys;
 use super::request::{Call, yaml};
 use super::schema::Schema;
@@ -53,6 +54,10 @@ impl Server {
             let why = convert(call.served.version().schema(), &mut applied).err();
             why.map(|why| ApiError::unfitting_apply(resource, version, &applied, &why))
         };
+        // What is applied is YAML, which is made JSON first, and that writes whole numbers without a point.
+        if resource.custom {
+            write_plainly(call.served.version().schema(), &mut applied);
+        }
         let said = applied.clone();
         let warnings = if unfitting.is_none() { shape(call, &mut applied)? } else { Vec::new() };
         let schema = call.served.stored_schema();

@@ -12,6 +12,16 @@ use super::validate::{self, NameRule};
 const LONGEST_WINDOW: i64 = 3600;
 const LONGEST_PERIOD: i64 = 1800;
 
+/// What is wrong with its status.
+pub(super) fn autoscaler_status(object: &Value, causes: &mut Vec<Cause>) {
+    for field in ["currentReplicas", "desiredReplicas"] {
+        let number = object.pointer(&format!("/status/{field}")).filter(|it| it.as_i64().is_some_and(|it| it < 0));
+        if let Some(number) = number {
+            causes.push(Cause::invalid(format!("status.{field}"), number, "must be greater than or equal to 0"));
+        }
+    }
+}
+
 pub(super) fn autoscaler(object: &Value, causes: &mut Vec<Cause>) {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let (min, max) = (number("/spec/minReplicas").unwrap_or(1), number("/spec/maxReplicas").unwrap_or(0));

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::affinity_rules::resolve_label_keys;
-use super::autoscaler_rules::autoscaler;
+use super::autoscaler_rules::{autoscaler, autoscaler_status};
 use super::columns::{self, Column};
 use super::crd;
 use super::data_rules::{changed_secret, config_map, encode_strings, immutable_data, secret, unusable_secret};
@@ -290,6 +290,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 "involvedObject.fieldPath",
                 "reason",
                 "reportingComponent",
+                "source",
                 "type",
             ],
             columns: columns::EVENTS,
@@ -303,7 +304,13 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
     ),
     (
         "horizontalpodautoscalers.autoscaling",
-        Behaviour { columns: columns::AUTOSCALERS, complete_rules: true, check: autoscaler, ..PLAIN },
+        Behaviour {
+            columns: columns::AUTOSCALERS,
+            complete_rules: true,
+            check: autoscaler,
+            check_status: autoscaler_status,
+            ..PLAIN
+        },
     ),
     ("ingresses.networking.k8s.io", Behaviour { generation: true, columns: columns::INGRESSES, ..PLAIN }),
     ("jobs.batch", Behaviour { columns: columns::JOBS, ..COUNTED }),

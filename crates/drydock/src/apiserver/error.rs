@@ -115,14 +115,12 @@ impl ApiError {
 
     /// The object is wrong.
     pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
-        let message = format!("{} {name:?} is invalid: {}", resource.qualified_kind(), lines(causes));
-        let mut error = Self::new(422, "Invalid", message);
-        *error.details = details(name, &resource.group, &resource.kind);
-        error.details["causes"] = causes.iter().map(Cause::to_json).collect();
-        error
+        // What has another name here is judged under its own, which is in the core group.
+        let group = if resource.lens.is_some() { "" } else { &resource.group };
+        Self::wrong_kind(group, &resource.kind, name, causes)
     }
 
-    /// A custom resource of another kind than its place.
+    /// The same by the names that are told, as of a custom resource of another kind than its place.
     pub(crate) fn wrong_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let mut error = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {}", lines(causes)));

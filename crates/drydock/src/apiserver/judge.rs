@@ -12,6 +12,7 @@ use super::meta;
 use super::ratchet::forgive;
 use super::registry::Resource;
 use super::request::Call;
+use super::rules::new_event;
 use super::scale;
 use super::validate::{self, Strictness};
 
@@ -131,6 +132,9 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
     let blocked = causes.iter().any(Cause::blocks_rules);
     if causes.len() == told {
         (behaviour.check)(object, causes);
+        if old.is_none() && resource.lens.is_some() {
+            new_event(object, causes);
+        }
         if call.subresource == "status" {
             (behaviour.check_status)(object, causes);
         } else {
@@ -178,14 +182,16 @@ fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> 
     errors.into_vec().iter().map(|error| cel_cause(rules, error, object)).collect()
 }
 
-/// The first member that a rule asks for in vain. Where several are missing the evaluator may name any of them.
+/// The first member that a rule asks for in vain. Where several are missing the evaluator may name any of them. One of which
+/// a rule asks whether it is there may be missing.
 fn first_missing<'a>(rule: &'a str, value: &Value) -> Option<&'a str> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     rule.split('.').skip(1).find_map(|part| {
         let end = part.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').unwrap_or(part.len());
         let (name, rest) = part.split_at(end);
         let missing = items.iter().any(|item| item.is_object() && item.get(name).is_none());
-        (missing && !rest.starts_with('(')).then_some(name)
+        let asked = rule.contains(&format!("has(self.{name})"));
+        (missing && !asked && !rest.starts_with('(')).then_some(name)
     })
 }
 
@@ -195,9 +201,12 @@ fn cel_cause(rules: &Rules, error: &kube_cel::ValidationError, object: &Value) -
     let value = object.pointer(&pointer).unwrap_or(&Value::Null);
     if error.kind == kube_cel::ErrorKind::EvaluationError {
         let why = error.message.trim_start_matches("rule evaluation error: ");
-        let why = match why.strip_prefix("No such key: ") {
-            Some(key) => format!("no such key: {}", first_missing(&error.rule, value).unwrap_or(key)),
-            None => why.to_owned(),
+        let missing = first_missing(&error.rule, value);
+        let why = match (why.strip_prefix("No such key: "), missing) {
+            (Some(key), missing) => format!("no such key: {}", missing.unwrap_or(key)),
+            // So the evaluator calls a call whose argument has no value.
+            (None, Some(key)) if why == "Missing argument or target" => format!("no such key: {key}"),
+            (None, _) => why.to_owned(),
         };
         let why = format!("{why} evaluating rule: {}", rules.says(&error.rule));
         return Cause::invalid(&error.field_path, &Value::from(validate::type_name(value)), &why);

@@ -52,6 +52,7 @@ mod overlap_warnings;
 mod patch;
 mod patch_kind;
 mod path_rules;
+mod plain_numbers;
 mod pod_exec;
 mod pod_log;
 mod pod_rules;

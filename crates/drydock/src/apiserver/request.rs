@@ -194,7 +194,10 @@ impl Call {
     pub(crate) fn selector(&self) -> Result<Selector> {
         let lens = self.served.lens();
         let shown = |path: &&str| lens.map_or_else(|| (*path).to_owned(), |lens| lens.shown_path(path));
-        let mut selectable: Vec<String> = self.served.resource.behaviour.selectable.iter().map(shown).collect();
+        // Nobody gave the source a newer name.
+        let known = self.served.resource.behaviour.selectable.iter();
+        let known = known.filter(|path| lens.is_none() || **path != "source");
+        let mut selectable: Vec<String> = known.map(shown).collect();
         selectable.extend(self.served.version().selectable.iter().cloned());
         let mut fields = self.params.get("fieldSelector").to_owned();
         if !self.name.is_empty() {

@@ -152,6 +152,27 @@ pub(super) fn event(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// What more is asked of an Event that is made under its newer name: nothing of the old words, and a time.
+pub(super) fn new_event(object: &Value, causes: &mut Vec<Cause>) {
+    let nothing = Value::from("");
+    let unset = |field: &str| match object.get(field) {
+        None | Some(Value::Null) => true,
+        Some(Value::Number(number)) => number.as_i64() == Some(0),
+        Some(Value::Object(members)) => members.values().all(|member| *member == nothing),
+        Some(_) => false,
+    };
+    if unset("eventTime") {
+        causes.push(Cause::required("eventTime", ""));
+    }
+    let kind = meta::text(object, "/type");
+    if !["Normal", "Warning"].contains(&kind) {
+        causes.push(Cause::invalid("type", &nothing, &format!("has invalid value: {kind}")));
+    }
+    for field in ["firstTimestamp", "lastTimestamp", "count", "source"].into_iter().filter(|field| !unset(field)) {
+        causes.push(Cause::invalid(field, &nothing, "needs to be unset"));
+    }
+}
+
 /// A pod nobody runs, or that has ended, needs no time to stop.
 pub(super) fn pod_grace(pod: &Value) -> i64 {
     let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed");

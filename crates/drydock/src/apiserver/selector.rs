@@ -57,6 +57,9 @@ impl Selector {
 
 /// The text of a selectable field; a missing one is the empty string.
 fn field(object: &Value, path: &str) -> String {
+    if path == "source" && meta::text(object, "/kind") == "Event" {
+        return source(object).to_owned();
+    }
     let mut value = Some(object);
     for part in path.split('.') {
         value = value.and_then(|value| value.get(part));
@@ -66,6 +69,12 @@ fn field(object: &Value, path: &str) -> String {
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
     }
+}
+
+/// Who says what an Event says, in old words or in new ones.
+fn source(event: &Value) -> &str {
+    let old = meta::text(event, "/source/component");
+    if old.is_empty() { meta::text(event, "/reportingComponent") } else { old }
 }
 
 /// The fields by which everything can be selected.

@@ -241,7 +241,11 @@ fn check_rules(rules: &Map<String, Value>, value: &Value, path: &str, causes: &m
             }),
             ("format", _) if !has_format(argument.as_str().unwrap_or_default(), value) => {
                 let format = argument.as_str().unwrap_or_default();
-                causes.push(invalid(format!("must be of type {format}: {value}")));
+                // A text of another form is of another type.
+                causes.push(match value.as_str() {
+                    Some(text) => Cause::wrong_type(path, format, text),
+                    None => invalid(format!("must be of type {format}: {value}")),
+                });
             }
             ("allOf", _) => {
                 for part in argument.as_array().into_iter().flatten() {
@@ -289,7 +293,7 @@ fn against(schema: &Value, value: &Value, path: &str) -> Vec<Cause> {
 
 fn has_format(format: &str, value: &Value) -> bool {
     match (format, value) {
-        ("date-time", Value::String(text)) => text.parse::<jiff::Timestamp>().is_ok(),
+        ("date-time", Value::String(text)) => is_date_time(text),
         ("int32", Value::Number(number)) => {
             number.is_f64() || number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
         }
@@ -300,6 +304,16 @@ fn has_format(format: &str, value: &Value) -> bool {
         ("uri", Value::String(text)) => url::Url::parse(text).is_ok(),
         _ => true,
     }
+}
+
+/// A day, a `T` and a time of day with its zone. The real server does not look behind a second `T`.
+fn is_date_time(text: &str) -> bool {
+    const DAY: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$";
+    const TIME: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$";
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let is_day = |day: &str| is_match(DAY, day) && day.parse::<jiff::civil::Date>().is_ok();
+    parts.next().is_some_and(is_day) && parts.next().is_some_and(|time| is_match(TIME, time))
 }
 
 fn fits(kind: Kind, value: &Value) -> bool {

@@ -17,6 +17,7 @@ use super::error::{ApiError, Result};
 use super::judge::{Change, judge};
 use super::managed::Managed;
 use super::meta;
+use super::plain_numbers::write_plainly;
 use super::registry::api_version;
 use super::request::Call;
 use super::server::{Answer, Reply, Server};
@@ -144,6 +145,9 @@ impl Server {
             meta::members(&mut object).shift_remove("status");
         }
         call.served.stored_schema().fill(&mut object);
+        if resource.custom {
+            write_plainly(call.served.stored_schema(), &mut object);
+        }
         (behaviour.complete)(&mut object);
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
@@ -214,6 +218,9 @@ impl Server {
         let managed = managed_before(call, live, &new);
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
+        // What was written with a point differs from what is stored, even if it is the same number.
+        let rewritten =
+            resource.custom && write_plainly(call.served.stored_schema(), &mut new) > 0 && call.subresource.is_empty();
         (resource.behaviour.complete)(&mut new);
         let managed = match ownership {
             // Fields that belong to nobody stay so until somebody applies.
@@ -226,7 +233,8 @@ impl Server {
         }
         (resource.behaviour.prepare_update)(&mut new, live, state, self.clock.now());
         if resource.behaviour.generation {
-            let bump = desired_state_changed(call, live, &new)
+            let bump = rewritten
+                || desired_state_changed(call, live, &new)
                 || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
             let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());

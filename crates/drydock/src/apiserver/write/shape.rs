@@ -8,6 +8,7 @@ use crate::apiserver::go_json;
 use crate::apiserver::judge::of_another_kind;
 use crate::apiserver::meta;
 use crate::apiserver::patch::{APPLY, STRATEGIC, unknown_members};
+use crate::apiserver::plain_numbers::write_plainly;
 use crate::apiserver::protobuf;
 use crate::apiserver::registry::Resource;
 use crate::apiserver::repeated::repeated;
@@ -81,6 +82,10 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
         schema.drop_empty(metadata);
     }
     if resource.custom {
+        // YAML is made JSON first, and that writes whole numbers without a point.
+        if media_type(&call.content_type) == YAML {
+            write_plainly(schema, object);
+        }
         dropped.sort_unstable();
     }
     if let Some(lens) = resource.lens {

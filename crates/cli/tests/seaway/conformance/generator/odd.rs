@@ -19,11 +19,29 @@ const KINDS: &[&str] = &[
     r#"{"apiVersion":null}"#,
 ];
 
+/// New objects of which a server has much to say: Events under their newer name with what only old ones have, and Canaries
+/// that are none and that no rule can be asked about.
+const REFUSED: &[(&str, &str)] = &[
+    ("events.k8s.io/v1/namespaces/<<ns>>/events", r#"{"regarding":{"namespace":"<<ns>>"},"type":"Normal"}"#),
+    ("events.k8s.io/v1/namespaces/<<ns>>/events", r#"{"regarding":{"namespace":"elsewhere"},"type":"Odd"}"#),
+    (
+        "events.k8s.io/v1/namespaces/<<ns>>/events",
+        r#"{"regarding":{"namespace":"<<ns>>"},"deprecatedCount":1,"deprecatedSource":{"component":"seaway"},"deprecatedLastTimestamp":"2026-01-02T03:04:05Z"}"#,
+    ),
+    ("flagger.app/v1beta1/namespaces/<<ns>>/canaries", r#"{"kind":"canary","spec":{}}"#),
+    ("flagger.app/v1beta1/namespaces/<<ns>>/canaries", r#"{"kind":"canary","spec":{"analysis":{}}}"#),
+    (
+        "flagger.app/v1beta1/namespaces/<<ns>>/canaries",
+        r#"{"kind":"canary","spec":{"targetRef":{"kind":"Deployment","name":"podinfo"}}}"#,
+    ),
+];
+
 pub(super) fn request(author: &mut Author) {
-    match author.below(5) {
+    match author.below(6) {
         0 => too_much(author),
         1 => twice(author),
         2 => open_service(author),
+        3 => refused(author),
         _ => another_kind(author),
     }
 }
@@ -93,6 +111,15 @@ fn open_service(author: &mut Author) {
     };
     json_patch::merge(&mut object["spec"], &spec);
     let path = "/api/v1/namespaces/<<ns>>/services".to_owned() + &author.options();
+    author.write("POST", path, "application/json", Body::Text(object.to_string()));
+}
+
+fn refused(author: &mut Author) {
+    let (path, rest) = REFUSED[author.below(REFUSED.len() as u64) as usize];
+    let version = path.split("/namespaces").next().unwrap_or_default();
+    let mut object = json!({"apiVersion": version, "kind": "Event", "metadata": {"name": author.name()}});
+    json_patch::merge(&mut object, &serde_json::from_str(rest).unwrap());
+    let path = format!("/apis/{path}{}", author.options());
     author.write("POST", path, "application/json", Body::Text(object.to_string()));
 }
 

@@ -17,6 +17,7 @@ pub static SHIP: Kind = Kind {
         r#"{"spec":{"notes":{"any":[1,{"thing":true}]}}}"#,
         r#"{"spec":{"port":80,"tags":[]}}"#,
         r#"{"spec":{"color":"red","size":80}}"#,
+        r#"{"spec":{"size":5.0,"port":8e1,"cargo":{"tea":2.0},"notes":{"any":[1.0,{"thing":1.5}]}}}"#,
     ],
     faults: &[
         r#"{"spec":{"size":0}}"#,
