@@ -66,10 +66,7 @@ impl Server {
         let now = self.clock.now();
         let resource = call.served.resource.id.clone();
         let mut state = self.store.lock();
-        // Changes alone may be waited for that are far away.
-        if stream_list {
-            at_most(asked, &state)?;
-        }
+        at_most(asked, &state)?;
         let mut ready = VecDeque::new();
         let mut over = false;
         let seen = match asked {

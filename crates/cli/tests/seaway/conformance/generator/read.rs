@@ -119,7 +119,6 @@ pub(super) fn watch(author: &mut Author) {
         4 if author.once_in(2) => {
             query += author.word(&[
                 "&resourceVersion=abc",
-                "&resourceVersion=999999999",
                 "&sendInitialEvents=true",
                 "&resourceVersionMatch=NotOlderThan",
                 "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0",
