@@ -9,6 +9,7 @@ use super::builtin::Second;
 use super::crd::Rules;
 use super::error::{ApiError, Cause, Result};
 use super::meta;
+use super::plain_numbers::Pointed;
 use super::ratchet::forgive;
 use super::registry::Resource;
 use super::request::Call;
@@ -23,8 +24,8 @@ pub(crate) struct Change<'a> {
     pub(crate) fixed: &'a [(&'static str, Value)],
 }
 
-/// Refuses an object that breaks a rule.
-pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) -> Result<()> {
+/// Refuses an object that breaks a rule. Some rules see that a whole number came with a point.
+pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Option<&Change<'_>>) -> Result<()> {
     let resource = &call.served.resource;
     let behaviour = resource.behaviour;
     let mut causes = Vec::new();
@@ -33,7 +34,7 @@ pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) ->
             causes.extend(validate::name(behaviour.name, meta::name(object)));
             whole_metadata(object, &mut causes);
             finalizer_names(resource, object, &mut causes);
-            own_rules(call, object, None, &mut causes);
+            own_rules(call, object, pointed, None, &mut causes);
         }
         Some(change) => {
             // Through its status, the metadata of a custom resource cannot be changed.
@@ -54,7 +55,7 @@ pub(crate) fn judge(call: &Call, object: &Value, change: Option<&Change<'_>>) ->
                 whole_metadata(object, &mut causes);
                 finalizer_names(resource, object, &mut causes);
             }
-            own_rules(call, object, Some(change.live), &mut causes);
+            own_rules(call, object, pointed, Some(change.live), &mut causes);
         }
     }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(resource, meta::name(object), &causes)) }
@@ -107,7 +108,7 @@ fn finalizer_names(resource: &Resource, object: &Value, causes: &mut Vec<Cause>)
 }
 
 /// The rules of the kind itself.
-fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+fn own_rules(call: &Call, object: &Value, pointed: &[Pointed], old: Option<&Value>, causes: &mut Vec<Cause>) {
     let resource = &call.served.resource;
     let behaviour = resource.behaviour;
     let version = call.served.version();
@@ -126,7 +127,7 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
         causes.extend(shape);
     }
     if let Some(paths) = version.scale.as_ref().filter(|_| resource.custom) {
-        scale::check_custom(paths, object, call.subresource == "status", causes);
+        scale::check_custom(paths, object, pointed, call.subresource == "status", causes);
     }
     // Rules over values make no sense on an object of the wrong shape.
     let blocked = causes.iter().any(Cause::blocks_rules);
@@ -148,10 +149,10 @@ fn own_rules(call: &Call, object: &Value, old: Option<&Value>, causes: &mut Vec<
         Some(_) if blocked => causes.push(Cause::unchecked()),
         Some(rules) if old.is_some_and(|old| rules.have_judged(old, object)) => {}
         Some(rules) => {
-            let mut broken = cel_causes(rules, object, old);
+            let mut broken = cel_causes(rules, object, pointed, old);
             if let Some(old) = old.filter(|_| !broken.is_empty()) {
                 // Rules about a change are not asked here, so they are never forgiven.
-                forgive(&mut broken, &cel_causes(rules, old, None), version.schema(), old, object);
+                forgive(&mut broken, &cel_causes(rules, old, &[], None), version.schema(), old, object);
             }
             causes.extend(broken);
         }
@@ -177,9 +178,34 @@ fn told_once(causes: Vec<Cause>) -> Vec<Cause> {
     told
 }
 
-fn cel_causes(rules: &Rules, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Err(errors) = kube_cel::validate_compiled(&rules.compiled, object, old) else { return Vec::new() };
-    errors.into_vec().iter().map(|error| cel_cause(rules, error, object)).collect()
+fn cel_causes(rules: &Rules, object: &Value, pointed: &[Pointed], old: Option<&Value>) -> Vec<Cause> {
+    let spoilt = spoil(object, pointed);
+    let judged = spoilt.as_ref().unwrap_or(object);
+    let Err(errors) = kube_cel::validate_compiled(&rules.compiled, judged, old) else { return Vec::new() };
+    let mut errors = errors.into_vec();
+    for error in errors.iter_mut().filter(|error| error.kind == kube_cel::ErrorKind::EvaluationError) {
+        let scope = pointer_of(&error.field_path);
+        let about = |one: &Pointed| one.integer && one.place.starts_with(&scope);
+        if !error.message.contains("No such key") && pointed.iter().any(about) {
+            "invalid data, expected int, got float64".clone_into(&mut error.message);
+        }
+    }
+    errors.iter().map(|error| cel_cause(rules, error, object)).collect()
+}
+
+/// Puts something that nobody can calculate with where a rule expects an integer and a number with a point was written.
+fn spoil(object: &Value, pointed: &[Pointed]) -> Option<Value> {
+    let mut spoilt = None;
+    for one in pointed.iter().filter(|one| one.integer) {
+        if let Some(number) = spoilt.get_or_insert_with(|| object.clone()).pointer_mut(&one.place) {
+            *number = Value::Array(Vec::new());
+        }
+    }
+    spoilt
+}
+
+fn pointer_of(field_path: &str) -> String {
+    format!("/{}", field_path.replace(['.', '['], "/").replace(']', ""))
 }
 
 /// The first member that a rule asks for in vain. Where several are missing the evaluator may name any of them. One of which
@@ -197,8 +223,7 @@ fn first_missing<'a>(rule: &'a str, value: &Value) -> Option<&'a str> {
 
 /// A broken rule, with the value it is about.
 fn cel_cause(rules: &Rules, error: &kube_cel::ValidationError, object: &Value) -> Cause {
-    let pointer = format!("/{}", error.field_path.replace(['.', '['], "/").replace(']', ""));
-    let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+    let value = object.pointer(&pointer_of(&error.field_path)).unwrap_or(&Value::Null);
     if error.kind == kube_cel::ErrorKind::EvaluationError {
         let why = error.message.trim_start_matches("rule evaluation error: ");
         let missing = first_missing(&error.rule, value);

@@ -7,22 +7,45 @@ use super::schema::{Kind, Schema};
 /// The first whole number that has no place among integers any more.
 const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
 
-/// Writes whole numbers without a point, and says how many had one. One that stands where no number may is left, so that it
+/// A whole number that came with a point. Whoever looks before it is stored sees a number with a fraction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pointed {
+    /// Its place, a JSON pointer.
+    pub(crate) place: String,
+    /// Whether only an integer may be there.
+    pub(crate) integer: bool,
+}
+
+/// Writes whole numbers without a point, and says which had one. One that stands where no number may is left, so that it
 /// can be told what it is.
-pub(crate) fn write_plainly(schema: &Schema, value: &mut Value) -> usize {
+pub(crate) fn write_plainly(schema: &Schema, value: &mut Value) -> Vec<Pointed> {
+    let mut found = Vec::new();
+    write(schema, value, "", &mut found);
+    found
+}
+
+fn write(schema: &Schema, value: &mut Value, place: &str, found: &mut Vec<Pointed>) {
     let node = schema.resolve();
     match value {
-        Value::Object(members) => members
-            .iter_mut()
-            .filter_map(|(name, value)| node.member(name).map(|schema| write_plainly(schema, value)))
-            .sum(),
-        Value::Array(items) => items.iter_mut().map(|item| write_plainly(schema.item(), item)).sum(),
-        Value::Number(number) if !matches!(node.kind, Kind::String | Kind::Boolean | Kind::Object | Kind::Array) => {
-            let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole) else { return 0 };
-            *value = whole.into();
-            1
+        Value::Object(members) => {
+            for (name, value) in members {
+                if let Some(schema) = node.member(name) {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    write(schema, value, &format!("{place}/{name}"), found);
+                }
+            }
         }
-        _ => 0,
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                write(schema.item(), item, &format!("{place}/{index}"), found);
+            }
+        }
+        Value::Number(number) if !matches!(node.kind, Kind::String | Kind::Boolean | Kind::Object | Kind::Array) => {
+            let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole) else { return };
+            *value = whole.into();
+            found.push(Pointed { place: place.to_owned(), integer: node.kind == Kind::Integer });
+        }
+        _ => {}
     }
 }
 
@@ -49,10 +72,12 @@ mod tests {
         }}));
         let mut value =
             json!({"count": 1e2, "share": 1.5, "steps": [10.0, 20], "port": 80.0, "any": {"deep": [2.0]}, "text": 1.0});
-        assert_eq!(write_plainly(&schema, &mut value), 4);
+        let found = write_plainly(&schema, &mut value);
+        let found: Vec<_> = found.iter().map(|one| (one.place.as_str(), one.integer)).collect();
+        assert_eq!(found, [("/count", true), ("/steps/0", true), ("/port", false), ("/any/deep/0", false)]);
         let plain =
             json!({"count": 100, "share": 1.5, "steps": [10, 20], "port": 80, "any": {"deep": [2]}, "text": 1.0});
         assert_eq!(value, plain);
-        assert_eq!(write_plainly(&schema, &mut value), 0);
+        assert_eq!(write_plainly(&schema, &mut value), []);
     }
 }

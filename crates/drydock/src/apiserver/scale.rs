@@ -11,6 +11,7 @@ use super::go_json::shown;
 use super::managed::{Managed, Operation};
 use super::meta;
 use super::patch::{APPLY, patched};
+use super::plain_numbers::Pointed;
 use super::registry::ScalePaths;
 use super::request::{Call, media_type, parse_body};
 use super::schema::Schema;
@@ -122,7 +123,13 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 }
 
 /// What is wrong with the numbers that a custom resource would show as its scale.
-pub(crate) fn check_custom(paths: &ScalePaths, object: &Value, status_only: bool, causes: &mut Vec<Cause>) {
+pub(crate) fn check_custom(
+    paths: &ScalePaths,
+    object: &Value,
+    pointed: &[Pointed],
+    status_only: bool,
+    causes: &mut Vec<Cause>,
+) {
     let numbers = [(&paths.spec_replicas, status_only), (&paths.status_replicas, false)];
     for (pointer, _) in numbers.into_iter().filter(|(_, skipped)| !skipped) {
         let path = pointer.replace('/', ".");
@@ -134,13 +141,11 @@ pub(crate) fn check_custom(paths: &ScalePaths, object: &Value, status_only: bool
                 continue;
             }
         };
-        match value.as_i64() {
+        let pointed = pointed.iter().any(|one| one.place == *pointer);
+        match value.as_i64().filter(|_| !pointed) {
             None => {
-                let why = format!(
-                    "{path} accessor error: {} is of the type {}, expected int64",
-                    shown(value),
-                    type_of(value)
-                );
+                let kind = if pointed { "float64" } else { type_of(value) };
+                let why = format!("{path} accessor error: {} is of the type {kind}, expected int64", shown(value));
                 causes.push(Cause::invalid(path, &json!(0), &why));
             }
             Some(number) if number < 0 => {

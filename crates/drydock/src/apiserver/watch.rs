@@ -37,7 +37,7 @@ struct Watch {
     namespace: Option<String>,
     selector: Selector,
     changed: Listener,
-    /// Everything up to this revision was sent.
+    /// Everything up to this revision was sent, or was not asked for.
     seen: u64,
     ready: VecDeque<Value>,
     bookmarks: bool,
@@ -66,7 +66,10 @@ impl Server {
         let now = self.clock.now();
         let resource = call.served.resource.id.clone();
         let mut state = self.store.lock();
-        at_most(asked, &state)?;
+        // Changes may be waited for that are far away; what is there must be there.
+        if stream_list {
+            at_most(asked, &state)?;
+        }
         let mut ready = VecDeque::new();
         let mut over = false;
         let seen = match asked {
@@ -136,24 +139,26 @@ impl Watch {
         .boxed()
     }
 
-    /// Takes what was committed since the last look.
-    fn fetch(&mut self) {
+    /// Takes what was committed since the last look; says where the store is, unless the watch is over.
+    fn fetch(&mut self) -> Option<u64> {
         let Some(server) = self.server.upgrade() else {
             self.over = true;
-            return;
+            return None;
         };
         self.changed.catch_up();
         let state = server.store.lock();
         let Some(changes) = state.since(&self.resource, self.seen) else {
             self.ready.push_back(too_old(self.seen, state.compacted()));
             self.over = true;
-            return;
+            return None;
         };
-        self.seen = state.revision();
+        let revision = state.revision();
         drop(state);
+        self.seen = self.seen.max(revision);
         for change in changes {
             self.ready.extend(self.translate(&change));
         }
+        Some(revision)
     }
 
     /// What a change looks like through the selector.
@@ -203,8 +208,8 @@ impl Watch {
     }
 
     fn bookmark(&mut self) {
-        if self.bookmarks && !self.over {
-            self.fetch();
+        // Where a watch begins later than now there is nothing to mark yet.
+        if self.bookmarks && !self.over && self.fetch() == Some(self.seen) {
             let bookmark = event("BOOKMARK", self.view.bookmark(self.seen, false));
             self.ready.push_back(bookmark);
         }

@@ -17,7 +17,7 @@ use super::error::{ApiError, Result};
 use super::judge::{Change, judge};
 use super::managed::Managed;
 use super::meta;
-use super::plain_numbers::write_plainly;
+use super::plain_numbers::{Pointed, write_plainly};
 use super::registry::api_version;
 use super::request::Call;
 use super::server::{Answer, Reply, Server};
@@ -81,8 +81,10 @@ impl Server {
                 Err(ApiError::other_uid(&call.served.resource, &call.name, &call.storage_key(), uids))
             }
             Err(_) if call.served.resource.behaviour.create_on_update => {
-                // Nobody compares it with anything.
-                meta::metadata(&mut object).shift_remove("resourceVersion");
+                // Nobody compares it with anything; a rehearsal repeats it.
+                if !call.dry_run() {
+                    meta::metadata(&mut object).shift_remove("resourceVersion");
+                }
                 Ok(Answer::Object(201, self.insert_shaped(&mut state, call, object, Ownership::Written)?))
             }
             Err(error) => Err(error),
@@ -145,16 +147,14 @@ impl Server {
             meta::members(&mut object).shift_remove("status");
         }
         call.served.stored_schema().fill(&mut object);
-        if resource.custom {
-            write_plainly(call.served.stored_schema(), &mut object);
-        }
+        let pointed = pointed_numbers(call, &mut object);
         (behaviour.complete)(&mut object);
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
         let begun = (behaviour.begin)(&mut object, None, state, call.dry_run());
         begun.map_err(|hitch| hitch.refuse(resource, &key.name))?;
         (behaviour.prepare)(&mut object, state, self.clock.now());
-        judge(call, &object, None)?;
+        judge(call, &object, &pointed, None)?;
         // It is only when something is to be stored that anybody looks.
         if !call.dry_run() && !meta::field(&object, "resourceVersion").is_empty() {
             return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
@@ -219,8 +219,8 @@ impl Server {
         restore(call, live, &mut new);
         call.served.stored_schema().fill(&mut new);
         // What was written with a point differs from what is stored, even if it is the same number.
-        let rewritten =
-            resource.custom && write_plainly(call.served.stored_schema(), &mut new) > 0 && call.subresource.is_empty();
+        let pointed = pointed_numbers(call, &mut new);
+        let rewritten = !pointed.is_empty() && call.subresource.is_empty();
         (resource.behaviour.complete)(&mut new);
         let managed = match ownership {
             // Fields that belong to nobody stay so until somebody applies.
@@ -240,7 +240,7 @@ impl Server {
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }
         put_empty(&empty, &mut new);
-        judge(call, &new, Some(&Change { live, fixed: &fixed }))?;
+        judge(call, &new, &pointed, Some(&Change { live, fixed: &fixed }))?;
         take_empty(call, &mut new);
         let before = Managed::of(live);
         let id = id_of(call, live);
@@ -269,6 +269,11 @@ impl Server {
         }
         Ok(written)
     }
+}
+
+/// Writes the whole numbers of a custom resource without a point, and says which had one.
+fn pointed_numbers(call: &Call, object: &mut Value) -> Vec<Pointed> {
+    if call.served.resource.custom { write_plainly(call.served.stored_schema(), object) } else { Vec::new() }
 }
 
 /// The place of an object in the store.

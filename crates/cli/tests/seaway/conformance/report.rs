@@ -9,6 +9,8 @@ use super::explained::{EXPLAINED, explanation};
 
 /// How many kinds of differences are shown.
 const SHOWN: usize = 400;
+/// How often it says how far it is.
+const PROGRESS_EVERY: usize = 500;
 
 #[derive(Default)]
 struct Counts {
@@ -39,6 +41,9 @@ impl Report {
                     counts.unexplained.entry(difference.signature()).or_insert((0, seed)).0 += 1;
                 }
             }
+        }
+        if counts.sequences.is_multiple_of(PROGRESS_EVERY) {
+            eprintln!("{} sequences compared, {} differ", counts.sequences, counts.failed.len());
         }
     }
 

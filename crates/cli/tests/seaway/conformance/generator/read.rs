@@ -98,6 +98,9 @@ pub(super) fn versions(author: &mut Author) {
     author.read(format!("{}?resourceVersion={version}{wanted}{limit}", thing.kind.path()));
 }
 
+/// A version that no server will ever have.
+const FAR_AWAY: &str = "&resourceVersion=999999999";
+
 /// A watch is open while the rest of the script runs.
 pub(super) fn watch(author: &mut Author) {
     let thing = author.thing();
@@ -119,6 +122,7 @@ pub(super) fn watch(author: &mut Author) {
         4 if author.once_in(2) => {
             query += author.word(&[
                 "&resourceVersion=abc",
+                FAR_AWAY,
                 "&sendInitialEvents=true",
                 "&resourceVersionMatch=NotOlderThan",
                 "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0",
@@ -128,7 +132,8 @@ pub(super) fn watch(author: &mut Author) {
     }
     query = format!("{query}&{}", selectors(author, kind));
     let place = match author.below(6) {
-        0 => format!("{}/{}", kind.path(), thing.name),
+        // That is a plain read, which clients ask again and again for minutes when it comes too early.
+        0 if !query.contains(FAR_AWAY) => format!("{}/{}", kind.path(), thing.name),
         1 => {
             query = "watch=1&timeoutSeconds=1&labelSelector=run%3D<<ns>>".to_owned()
                 + &format!("&resourceVersion=<<{}.rv>>", thing.seen);
