@@ -70,6 +70,8 @@ pub(crate) struct Behaviour {
     /// Gives an object what it needs before anybody looks at it: its old state, what else is stored, whether it is only
     /// tried.
     pub(crate) begin: fn(&mut Value, Option<&Value>, &State, bool) -> Result<(), Hitch>,
+    /// Lists that are one field each and hold amounts.
+    pub(crate) amounts: &'static [&'static str],
     /// Takes away what is stored and never shown.
     pub(crate) hide: fn(&mut Value),
     /// Completes a new object, given what else is stored.
@@ -136,6 +138,7 @@ const PLAIN: Behaviour = Behaviour {
     warn_changed: |_, _| Vec::new(),
     complete: |_| {},
     begin: |_, _, _, _| Ok(()),
+    amounts: &[],
     hide: |_| {},
     prepare: |_, _, _| {},
     prepare_update: |_, _, _, _| {},
@@ -309,6 +312,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             complete_rules: true,
             check: autoscaler,
             check_status: autoscaler_status,
+            amounts: &["/spec/metrics", "/status/currentMetrics"],
             ..PLAIN
         },
     ),

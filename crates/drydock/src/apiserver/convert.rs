@@ -5,14 +5,20 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine};
 use serde_json::{Number, Value};
 
-use super::decode::{format, precision};
+use super::decode::{format, precision, structure_of};
 use super::go_json::kind_of;
+use super::go_names::named_type;
 use super::moment;
 use super::quantity::Quantity;
 use super::schema::{Kind, Schema};
 
 /// Checks a value and brings it into the form that Go's type gives it. The error is Go's.
 pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> {
+    walk(schema, value, ("", ""))
+}
+
+/// `place` is the Go struct and its field whose value this is, or is part of.
+fn walk(schema: &Schema, value: &mut Value, place: (&str, &str)) -> Result<(), String> {
     let node = schema.resolve();
     if value.is_null() || schema.is_raw() {
         return Ok(());
@@ -27,7 +33,10 @@ pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> 
         Kind::String if format(node) == "date-time" => time(schema, value),
         Kind::String if format(node) == "byte" => bytes(value),
         Kind::String if value.is_string() => Ok(()),
-        Kind::String if value.is_i64() => Err("cannot convert int64 to string".to_owned()),
+        Kind::String if value.is_i64() => {
+            let named = named_type(place.0, place.1).unwrap_or("string").trim_start_matches("[]");
+            Err(format!("cannot convert int64 to {named}"))
+        }
         Kind::String => Err("unrecognized type: string".to_owned()),
         Kind::Boolean if value.is_boolean() => Ok(()),
         Kind::Boolean => Err("unrecognized type: bool".to_owned()),
@@ -35,17 +44,19 @@ pub(crate) fn convert(schema: &Schema, value: &mut Value) -> Result<(), String> 
         Kind::Number => Err("unrecognized type: float64".to_owned()),
         Kind::Integer => integer(format(node), value),
         Kind::Array => match value {
-            Value::Array(items) => items.iter_mut().try_for_each(|item| convert(node.item(), item)),
+            Value::Array(items) => items.iter_mut().try_for_each(|item| walk(node.item(), item, place)),
             other => Err(format!("cannot restore slice from {}", source_of(other))),
         },
         Kind::Object => {
-            let is_struct = !node.properties.is_empty();
+            let structure = structure_of(schema);
             match value {
                 Value::Object(members) => members.iter_mut().try_for_each(|(name, value)| match node.member(name) {
-                    Some(schema) => convert(schema, value),
+                    Some(schema) => walk(schema, value, structure.map_or(place, |structure| (structure, name))),
                     None => Ok(()),
                 }),
-                other if is_struct => Err(format!("cannot restore struct from: {}", source_of(other))),
+                other if !node.properties.is_empty() => {
+                    Err(format!("cannot restore struct from: {}", source_of(other)))
+                }
                 other => Err(format!("cannot restore map from {}", source_of(other))),
             }
         }
@@ -141,6 +152,11 @@ mod tests {
         assert_eq!(said(json!({"spec": "x"})), "cannot restore struct from: string");
         assert_eq!(said(json!({"metadata": {"labels": ["x"]}})), "cannot restore map from slice");
         assert_eq!(said(json!({"metadata": {"labels": {"x": 1}}})), "cannot convert int64 to string");
+        assert_eq!(said(json!({"metadata": {"uid": 1}})), "cannot convert int64 to types.UID");
+        assert_eq!(
+            said(json!({"spec": {"strategy": {"type": 1}}})),
+            "cannot convert int64 to v1.DeploymentStrategyType"
+        );
         assert_eq!(
             said(json!({"spec": {"template": {"spec": {"containers": "x"}}}})),
             "cannot restore slice from string"

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::convert::wrong_at;
 use super::go_json::kind_of;
-use super::go_names::NAMED;
+use super::go_names::named_type;
 use super::moment::{self, Precision};
 use super::quantity::stored;
 use super::schema::{Kind, Schema, join};
@@ -36,8 +36,7 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
     }
     let wrong = |found: String| {
         let field = path.rsplit('.').next().unwrap_or_default();
-        let named = NAMED.iter().find(|named| (named.0, named.1) == (structure, field)).map(|named| named.2);
-        let wanted = match (named, node.kind) {
+        let wanted = match (named_type(structure, field), node.kind) {
             (Some(list), Kind::Array) if list.starts_with("[]") => list.to_owned(),
             (Some(named), Kind::String | Kind::Object) => named.trim_start_matches("[]").to_owned(),
             _ => go_type(schema),
@@ -75,8 +74,7 @@ fn walk(schema: &Schema, value: &mut Value, structure: &str, path: &str) -> Resu
             Ok(())
         }
         Value::Object(members) => {
-            let named = schema.type_name().filter(|_| !node.properties.is_empty()).map(last_part);
-            let structure = named.unwrap_or(structure);
+            let structure = structure_of(schema).unwrap_or(structure);
             for (name, value) in members {
                 let Some(schema) = node.member(name) else { continue };
                 let own = node.properties.contains_key(name);
@@ -110,8 +108,10 @@ pub(crate) fn format(node: &Schema) -> &str {
     node.rules.get("format").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn last_part(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
+/// The name of the Go struct that a schema describes.
+pub(crate) fn structure_of(schema: &Schema) -> Option<&str> {
+    let name = schema.type_name().filter(|_| !schema.resolve().properties.is_empty())?;
+    name.rsplit('.').next()
 }
 
 /// The Go type of a field, as far as the tables tell.

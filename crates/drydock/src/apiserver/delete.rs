@@ -128,17 +128,19 @@ impl Server {
         options.preconditions.check(resource, &live)?;
         if !options.dry_run.is_empty() {
             let marked = self.marked(resource, &live, &options);
-            return Ok(if is_finished(&marked) && !resource.behaviour.shows_deleted {
-                Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
-            } else {
-                let graceful = resource.behaviour.grace.is_some();
-                Answer::Object(200, if is_finished(&marked) && !graceful { live } else { Arc::new(marked) })
+            let graceful = resource.behaviour.grace.is_some();
+            return Ok(match is_finished(&marked) {
+                false => Answer::Waiting(Arc::new(marked)),
+                true if !resource.behaviour.shows_deleted => {
+                    Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
+                }
+                true => Answer::Object(200, if graceful { Arc::new(marked) } else { live }),
             });
         }
         Ok(match self.delete_object(&mut state, call.author(), resource, call.id(), &live, &options) {
             Outcome::Gone(last) if resource.behaviour.shows_deleted => Answer::Object(200, last),
             Outcome::Gone(last) => Answer::Plain(200, success(resource, &call.name, meta::uid(&last))),
-            Outcome::Waiting(object) => Answer::Object(200, object),
+            Outcome::Waiting(object) => Answer::Waiting(object),
         })
     }
 

@@ -130,7 +130,10 @@ impl Fields {
             return (changed, removed);
         }
         let comparable = !is_leaf(schema, old) && !is_leaf(schema, new) && old.is_object() == new.is_object();
-        if !comparable {
+        // What is null holds nothing, where the other side holds something.
+        let holds = |value: &Value| !is_leaf(schema, value) && !parts(schema, value).is_empty();
+        let bared = old.is_null() && holds(new) || new.is_null() && holds(old);
+        if !comparable && !bared {
             changed.member = true;
             return (changed, removed);
         }
@@ -517,6 +520,19 @@ mod tests {
         let probe = Fields::of(&schema, &json!({"name": "a", "readinessProbe": {"grpc": {"port": 1}}}), false);
         let live = json!({"name": "a", "readinessProbe": {"grpc": {"port": 1, "service": ""}, "periodSeconds": 10}});
         assert_eq!(probe.pruned(&schema, &live, &Fields::at("/name")), json!({"name": "a"}));
+    }
+
+    #[test]
+    fn what_became_null_lost_its_members_and_did_not_change_itself() {
+        let schema = Schema::named("core.v1.Container");
+        let (full, null) = (json!({"resources": {"limits": {"cpu": "1"}}}), json!({"resources": null}));
+        let (changed, removed) = Fields::compare(&schema, &full, &null);
+        assert_eq!(
+            (changed.paths().len(), removed.paths()),
+            (0, vec![".resources.limits".into(), ".resources.limits.cpu".into()])
+        );
+        let (changed, _) = Fields::compare(&schema, &json!({"resources": {}}), &null);
+        assert_eq!(changed.paths(), [".resources"]);
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! Names that types of fields have in Go where JSON knows only texts, lists and maps: a refusal names them.
 
+/// The name of a field's type, where it has one.
+pub(crate) fn named_type(structure: &str, field: &str) -> Option<&'static str> {
+    NAMED.iter().find(|named| (named.0, named.1) == (structure, field)).map(|named| named.2)
+}
+
 /// The struct, the field and its type, in the order of the structs.
-pub(crate) const NAMED: &[(&str, &str, &str)] = &[
+const NAMED: &[(&str, &str, &str)] = &[
     ("AppArmorProfile", "type", "v1.AppArmorProfileType"),
     ("AttachedVolume", "name", "v1.UniqueVolumeName"),
     ("Capabilities", "add", "[]v1.Capability"),

@@ -48,6 +48,11 @@ impl Quantity {
         Ok(Self { billionths: if written.negative { -billionths } else { billionths }, form: written.form })
     }
 
+    /// Whether Go keeps an amount outside of itself, so that two that are equal are in two places.
+    pub(crate) fn is_kept_apart(text: &str) -> bool {
+        Written::read(text).is_ok_and(|written| !written.is_short())
+    }
+
     pub(crate) fn is_negative(self) -> bool {
         self.billionths < 0
     }
@@ -102,6 +107,16 @@ fn shifted(number: i128, tens: i32) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn go_keeps_what_has_many_digits_apart() {
+        for text in ["9223372036854775807", "7Ei", "100Ti", "12345678901234567890m"] {
+            assert!(Quantity::is_kept_apart(text), "{text}");
+        }
+        for text in ["1500m", "10Ti", "1e30", "10E", "1n"] {
+            assert!(!Quantity::is_kept_apart(text), "{text}");
+        }
+    }
 
     #[test]
     fn every_amount_has_one_form() {

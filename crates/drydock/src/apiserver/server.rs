@@ -67,6 +67,8 @@ pub(crate) struct Author<'a> {
 pub(crate) enum Answer {
     /// An object of the resource.
     Object(u16, Arc<Value>),
+    /// An object of the resource that was deleted and waits to go.
+    Waiting(Arc<Value>),
     /// Something that is shown as it is: a Status, a review.
     Plain(u16, Value),
     /// Something of another kind that has columns of its own: a Scale.
@@ -327,6 +329,7 @@ impl Server {
             Answer::Plain(code, value) => (code, value),
             Answer::Other(code, value, columns) => (code, view.other(value, columns, self.clock.now())),
             Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
+            Answer::Waiting(object) => (200, view.waiting(&object, self.clock.now())),
             Answer::List(items, metadata) => (200, view.list(&items, &metadata, self.clock.now())),
             Answer::Watch(events) => {
                 let frames = events.map(|event| {

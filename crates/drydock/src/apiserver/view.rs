@@ -122,6 +122,14 @@ impl View {
         }
     }
 
+    /// An object that waits to be deleted: nobody takes away what is usually not shown.
+    pub(crate) fn waiting(&self, object: &Value, now: Timestamp) -> Value {
+        match self.form {
+            Form::Full => self.stored(object),
+            _ => self.object(object, now),
+        }
+    }
+
     /// Something that is no object of the resource.
     pub(crate) fn other(&self, value: Value, columns: &[Column], now: Timestamp) -> Value {
         match self.form {
@@ -183,6 +191,13 @@ impl View {
     }
 
     fn versioned(&self, object: &Value) -> Value {
+        let mut object = self.stored(object);
+        (self.served.resource.behaviour.hide)(&mut object);
+        object
+    }
+
+    /// An object as it is stored, in the version of the view.
+    fn stored(&self, object: &Value) -> Value {
         let mut object = object.clone();
         if let Some(version) = object.get_mut("apiVersion")
             && *version != self.api_version.as_str()
@@ -192,7 +207,6 @@ impl View {
         if let Some(lens) = self.served.lens() {
             lens.show(&mut object);
         }
-        (self.served.resource.behaviour.hide)(&mut object);
         object
     }
 

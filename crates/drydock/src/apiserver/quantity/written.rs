@@ -51,17 +51,30 @@ impl<'a> Written<'a> {
         Ok(Self { negative: text.starts_with('-'), whole, fraction, form, exponent })
     }
 
+    /// Whether Go reads it the short way, into a whole number of 64 bits.
+    pub(super) fn is_short(self) -> bool {
+        let digits = self.whole.len() + self.fraction.len();
+        if self.form == Form::Binary {
+            let power = usize::try_from(self.exponent).unwrap_or_default();
+            return self.fraction.is_empty() && digits + power * 3 <= SHORT_BINARY;
+        }
+        digits <= SHORT && self.scale() >= i64::from(FINEST)
+    }
+
+    /// The power of ten of the last digit.
+    fn scale(self) -> i64 {
+        i64::from(self.exponent) - self.fraction.len() as i64
+    }
+
     /// Whether Go leaves the text alone, since it looks as if it had written it itself.
     fn stays(self) -> bool {
         let all = format!("{}{}", self.whole, self.fraction);
-        if self.form == Form::Binary {
-            let power = usize::try_from(self.exponent).unwrap_or_default();
-            let short = self.fraction.is_empty() && all.len() + power * 3 <= SHORT_BINARY;
-            return short && all.parse::<i64>().is_ok_and(|number| number % 8 != 0);
-        }
-        let scale = i64::from(self.exponent) - all.len() as i64 + self.whole.len() as i64;
-        let short = all.len() <= SHORT && scale >= i64::from(FINEST);
-        short && scale % 3 == 0 && !all.ends_with("000") && !all.starts_with('0')
+        let tidy = if self.form == Form::Binary {
+            all.parse::<i64>().is_ok_and(|number| number % 8 != 0)
+        } else {
+            self.scale() % 3 == 0 && !all.ends_with("000") && !all.starts_with('0')
+        };
+        tidy && self.is_short()
     }
 
     fn amount(self) -> Amount {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::apiserver::fields::Fields;
 use crate::apiserver::managed::{Managed, Operation};
 use crate::apiserver::meta;
+use crate::apiserver::quantity::Quantity;
 use crate::apiserver::request::Call;
 use crate::apiserver::server::Server;
 
@@ -45,6 +46,7 @@ impl Server {
                     return managed;
                 }
                 let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let changed = call.never_the_same(new).fold(changed, |all, list| all.union(&Fields::at(list)));
                 let time = meta::seconds(self.clock.now());
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
@@ -72,10 +74,29 @@ pub(crate) fn is_untidy(call: &Call, applied: &Value) -> bool {
 }
 
 impl Call {
+    /// Lists that are not the same to a real server although nobody changed them: it looks where large amounts are kept, not
+    /// at what they are, and reads them to a new place for every write.
+    fn never_the_same<'a>(&self, object: &'a Value) -> impl Iterator<Item = &'static str> + use<'a> {
+        let lists = self.served.resource.behaviour.amounts.iter().copied();
+        lists.filter(|list| object.pointer(list).is_some_and(holds_large_amount))
+    }
+
     /// Where a Scale that is written keeps its replicas.
     fn replicas_path(&self) -> Option<&str> {
         let paths = self.served.version().scale.as_ref().filter(|_| self.subresource == "scale")?;
         Some(&paths.spec_replicas)
+    }
+}
+
+/// Whether a metric, or one of several, has an amount that Go keeps apart.
+fn holds_large_amount(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_large_amount),
+        Value::Object(members) => members.iter().any(|(name, part)| match part.as_str() {
+            Some(text) => ["averageValue", "value"].contains(&name.as_str()) && Quantity::is_kept_apart(text),
+            None => holds_large_amount(part),
+        }),
+        _ => false,
     }
 }
 
