@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -22,7 +22,7 @@ use seaway_drydock::berth::Berth;
 use seaway_drydock::manifests::{self, ApplyError};
 use seaway_drydock::pods::{PodOptions, Programs};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::audit::Audit;
@@ -30,7 +30,7 @@ use super::control_plane::{AUDIT_POLICY, ApiServer, Etcd, OPERATOR, in_time};
 use super::image::{IMAGE, OperatorImage};
 use super::parts::installed;
 use super::process::Program;
-use super::rendered::{Grant, Granted, Rendered};
+use super::rendered::{Grant, Rendered};
 use crate::harness::{Ground, Lookout, Namespaced, Transcript};
 
 /// The programs every cluster is made of.
@@ -155,20 +155,19 @@ impl RealCluster {
 
     /// Returns when the server has read the chart's roles: it stores them first.
     async fn until_granted(&self, chart: &Rendered) {
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client());
-        for (namespace, grants) in chart.roles() {
-            let whole = |(grant, _): &Granted| !grant.resource.contains('/');
-            let Some((Grant { verb, resource, group }, name)) = grants.into_iter().find(whole) else { continue };
-            let asked =
-                json!({"namespace": namespace, "verb": verb, "resource": resource, "group": group, "name": name});
-            let review = json!({"spec": {"user": OPERATOR, "resourceAttributes": asked}});
-            let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
-            let allowed = async |_: &Self| {
-                let told = reviews.create(&PostParams::default(), &review).await.unwrap();
-                told.status.is_some_and(|status| status.allowed)
-            };
+        for granted in chart.grants() {
+            let allowed = async |cluster: &Self| cluster.may_operator(granted.request()).await;
             self.until("the operator's role is known", allowed).await;
         }
+    }
+
+    /// Whether the server would let the operator.
+    pub async fn may_operator(&self, asked: ResourceAttributes) -> bool {
+        let (reviews, mut review): (Api<SubjectAccessReview>, _) =
+            (Api::all(self.client()), SubjectAccessReview::default());
+        (review.spec.user, review.spec.resource_attributes) = (Some(OPERATOR.to_owned()), Some(asked));
+        let told = reviews.create(&PostParams::default(), &review).await.unwrap();
+        told.status.is_some_and(|status| status.allowed)
     }
 
     /// Starts another one like the last.

@@ -1,22 +1,25 @@
 //! Every grant of the chart is needed: a canary's whole life, with all that may be in its way, uses each of them.
 //!
+//! None reaches further than it must: names and namespaces are compared, and the server refuses what is beside them.
 //! That none is missing every scenario on a real cluster says: nothing the operator asks for is forbidden. So a grant that is
 //! taken away breaks a test here; `make grants` takes each of them away, one at a time, and demands that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams};
 use seaway_api::canary::{Canary, Phase};
 use seaway_drydock::pods::PodOptions;
+use seaway_operator::LEASE_NAME;
 
 use super::cluster::{PARTS, RealCluster};
 use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
 use super::prometheus::Prometheus;
 use super::refusals::Refusals;
-use super::rendered::{Grant, Rendered};
+use super::rendered::{Grant, Granted, Rendered};
 use crate::harness::{Ground, NAMESPACES};
 
 const APP: &str = include_str!("grants.yaml");
@@ -40,6 +43,26 @@ async fn roll_out(cluster: &RealCluster, app: &str) {
     cluster.until_phase("podinfo", Phase::Succeeded).await;
 }
 
+/// The server refuses what is beside a grant: in other namespaces, everywhere at once, and upon other objects.
+async fn must_end_there(cluster: &RealCluster, granted: &[Granted]) {
+    for granted in granted {
+        let asked = granted.request();
+        let mut beside = Vec::new();
+        if granted.namespace.is_some() {
+            beside.extend(
+                [None, Some("kube-system".to_owned())]
+                    .map(|namespace| ResourceAttributes { namespace, ..asked.clone() }),
+            );
+        }
+        if granted.name.is_some() {
+            beside.extend([None, Some("another".to_owned())].map(|name| ResourceAttributes { name, ..asked.clone() }));
+        }
+        for asked in beside {
+            assert!(!cluster.may_operator(asked.clone()).await, "granted too: {asked:?}");
+        }
+    }
+}
+
 /// A canary from its beginning to its end, with the chart's values as given. Returns what was granted and never asked for.
 async fn whole_life(mut cluster: RealCluster, values: &[&str], canary: &str) -> Vec<String> {
     let _traefik = Traefik::start(&cluster).await;
@@ -60,7 +83,9 @@ async fn whole_life(mut cluster: RealCluster, values: &[&str], canary: &str) -> 
     cluster.until("the Canary is gone", gone).await;
     cluster.sail(Duration::from_secs(1)).await;
 
-    let granted = Rendered::with(values).grants();
+    let rendered = Rendered::with(values).grants();
+    must_end_there(&cluster, &rendered).await;
+    let granted: Vec<_> = rendered.into_iter().map(|granted| granted.grant).collect();
     let once: BTreeSet<_> = granted.iter().collect();
     assert_eq!(once.len(), granted.len(), "something is granted twice: {granted:#?}");
     let asked: BTreeSet<_> = cluster.audit.requests().iter().map(Grant::for_request).collect();
@@ -68,6 +93,36 @@ async fn whole_life(mut cluster: RealCluster, values: &[&str], canary: &str) -> 
         eprintln!("granted: {grant}");
     }
     granted.iter().filter(|grant| !asked.contains(grant)).map(ToString::to_string).collect()
+}
+
+/// How far a grant must reach: where canaries are watched, upon whatever they are called. The Lease has a place and a name.
+fn must_reach_no_further(values: &[&str], watched: Option<&str>, elected: &str) {
+    for Granted { grant, namespace, name } in Rendered::with(values).grants() {
+        let (place, object) = match (grant.resource.as_str(), grant.verb.as_str()) {
+            // What is not there yet has no name.
+            ("leases", "create") => (Some(elected), None),
+            ("leases", _) => (Some(elected), Some(LEASE_NAME)),
+            _ => (watched, None),
+        };
+        assert_eq!((namespace.as_deref(), name.as_deref()), (place, object), "how far {grant} reaches with {values:?}");
+    }
+}
+
+#[test]
+fn no_grant_of_the_chart_reaches_too_far() {
+    in_haven("real::grants::no_grant_of_the_chart_reaches_too_far", &["helm"], async || {
+        let owners = "rbac.ownerReferencesPermissionEnforcement=true";
+        must_reach_no_further(&[], None, "seaway-system");
+        must_reach_no_further(&[owners], None, "seaway-system");
+        must_reach_no_further(&["leaderElection.namespace=flagger-system"], None, "flagger-system");
+        must_reach_no_further(&["namespace=test"], Some("test"), "test");
+        must_reach_no_further(
+            &["namespace=test", owners, "leaderElection.namespace=flagger-system"],
+            Some("test"),
+            "test",
+        );
+        must_reach_no_further(&["namespace=test", "configTracking.enabled=false"], Some("test"), "test");
+    });
 }
 
 #[test]

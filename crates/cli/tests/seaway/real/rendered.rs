@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use seaway_drydock::apiserver::Request;
 use serde_json::{Value, json};
 
@@ -57,8 +58,35 @@ impl fmt::Display for Grant {
     }
 }
 
-/// A grant, and the name of the one object that it is about, if it is about one.
-pub type Granted = (Grant, Option<String>);
+/// A grant, and how far it reaches.
+#[derive(Debug)]
+pub struct Granted {
+    pub grant: Grant,
+    /// `None` is everywhere.
+    pub namespace: Option<String>,
+    /// The one object that it is about, if it is about one.
+    pub name: Option<String>,
+}
+
+impl Granted {
+    /// What somebody who has it may ask for.
+    pub fn request(&self) -> ResourceAttributes {
+        let Grant { verb, resource, group } = self.grant.clone();
+        let (resource, subresource) = match resource.split_once('/') {
+            Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
+            None => (resource, None),
+        };
+        ResourceAttributes {
+            verb: Some(verb),
+            resource: Some(resource),
+            subresource,
+            group: Some(group),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            ..ResourceAttributes::default()
+        }
+    }
+}
 
 /// The chart as Helm renders it for the release `seaway` in `seaway-system`.
 pub struct Rendered(pub Vec<Value>);
@@ -84,21 +112,38 @@ impl Rendered {
         wanted.fold(String::new(), |all, object| format!("{all}---\n{object}\n"))
     }
 
-    /// What its roles grant.
-    pub fn grants(&self) -> Vec<Grant> {
-        self.roles().into_iter().flat_map(|(_, grants)| grants).map(|(grant, _)| grant).collect()
+    /// What its bindings grant. Whoever is bound is the operator, and every role is the chart's own.
+    pub fn grants(&self) -> Vec<Granted> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let mut granted = Vec::new();
+        for binding in self.0.iter().filter(|object| object.get("roleRef").is_some()) {
+            let account = json!({"kind": "ServiceAccount", "namespace": "seaway-system", "name": "seaway"});
+            assert_eq!(binding["subjects"], json!([account]), "the operator and nobody else");
+            let role = self.role(binding);
+            // A role for the whole cluster may be bound in one namespace: the binding says how far it reaches.
+            let namespace = text(&binding["metadata"]["namespace"]);
+            for (grant, rule) in role["rules"].as_array().unwrap().iter().flat_map(Grant::of) {
+                let names: Vec<_> = match rule.get("resourceNames") {
+                    Some(names) => names.as_array().unwrap().iter().map(text).collect(),
+                    None => vec![None],
+                };
+                let named = |name| Granted { grant: grant.clone(), namespace: namespace.clone(), name };
+                granted.extend(names.into_iter().map(named));
+            }
+        }
+        granted
     }
 
-    /// The same by role, with the namespace that it is for.
-    pub fn roles(&self) -> Vec<(Option<String>, Vec<Granted>)> {
-        let roles = self.0.iter().filter_map(|object| Some((object, object["rules"].as_array()?)));
-        roles
-            .map(|(role, rules)| {
-                let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
-                let about = |rule: &Value| rule.pointer("/resourceNames/0").and_then(Value::as_str).map(str::to_owned);
-                (namespace, rules.iter().flat_map(Grant::of).map(|(grant, rule)| (grant, about(&rule))).collect())
-            })
-            .collect()
+    /// What a binding binds.
+    fn role(&self, binding: &Value) -> &Value {
+        let (meant, at) = (&binding["roleRef"], &binding["metadata"]["namespace"]);
+        let is_meant = |object: &&Value| {
+            let (metadata, is_namespaced) = (&object["metadata"], object["kind"] == "Role");
+            object["kind"] == meant["kind"]
+                && metadata["name"] == meant["name"]
+                && (!is_namespaced || metadata["namespace"] == *at)
+        };
+        self.0.iter().find(is_meant).unwrap_or_else(|| panic!("a role that is not the chart's is bound: {meant}"))
     }
 
     /// Takes one grant out of its roles.
