@@ -21,6 +21,7 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cluster::{PARTS, RealCluster};
+use super::companions::{Companions, must_let_through_what_is_asked_for};
 use super::gateways::{Gateway, Traefik};
 use super::haven::in_haven;
 use super::parts::installed;
@@ -55,9 +56,11 @@ async fn uninstall(cluster: &mut RealCluster, release: &str, namespace: &str) {
     cluster.dismiss(|cluster| helm(cluster, &["uninstall", release, "--namespace", namespace, "--wait"])).await;
 }
 
-/// The pods of the operator.
+/// The pods of the operator: its Deployment is the only one there.
 async fn pods(cluster: &RealCluster, namespace: &str) -> Vec<Pod> {
-    cluster.api(namespace).list(&ListParams::default()).await.unwrap().items
+    let mut pods = cluster.api::<Pod>(namespace).list(&ListParams::default()).await.unwrap().items;
+    pods.retain(|pod| pod.owner_references().iter().any(|owner| owner.kind == "ReplicaSet"));
+    pods
 }
 
 /// Whether one leads, all answer where the chart probes them, and none had to be started again.
@@ -156,9 +159,11 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
             cluster.apply(&namespace.to_string()).await;
         }
         let everything = "leaderElection.replicaCount=2,podDisruptionBudget.enabled=true,networkPolicy.enabled=true,\
-                          serviceMonitor.enabled=true,podMonitor.enabled=true,\
+                          serviceMonitor.enabled=true,serviceMonitor.namespace=seaway-system,\
+                          podMonitor.enabled=true,podMonitor.namespace=seaway-system,\
                           podLabels.app\\.kubernetes\\.io/name=somebody-elses";
         must_be_valid(&cluster, &[everything]).await;
+        must_let_through_what_is_asked_for();
         // As the tutorial installs Flagger, but for the name of the chart.
         let chart = folder();
         let chart = chart.to_string_lossy();
@@ -189,6 +194,8 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
         let another = async |cluster: &RealCluster| leader(cluster, "flagger-system").await != first;
         cluster.until("a new one takes the Lease", another).await;
         cluster.until("it leads", well).await;
+        let (namespace, name, pods) = ("flagger-system", "flagger-seaway", pods(&cluster, "flagger-system").await);
+        Companions { cluster: &cluster, namespace, name, pods, monitors: "seaway-system" }.must_fit().await;
         uninstall(&mut cluster, "flagger", "flagger-system").await;
         let deployments: Api<Deployment> = cluster.api("flagger-system");
         assert!(deployments.list(&ListParams::default()).await.unwrap().items.is_empty());

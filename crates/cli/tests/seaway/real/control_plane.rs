@@ -43,10 +43,10 @@ rules:
 - level: Metadata
 ";
 
-/// The controllers that make a Deployment run.
+/// The controllers that make a Deployment run, and the one that says which of its pods may go.
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,daemonset-controller,endpointslice-controller,\
     endpoints-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,namespace-controller,\
-    serviceaccount-controller";
+    serviceaccount-controller,disruption-controller";
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(90);

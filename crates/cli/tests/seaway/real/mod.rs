@@ -9,6 +9,7 @@ mod agreement;
 mod audit;
 mod chart;
 mod cluster;
+mod companions;
 mod control_plane;
 mod echo;
 mod fleet;
