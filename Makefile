@@ -15,11 +15,12 @@ zoo: ## Put twenty known bugs into the code, one at a time; each must be caught 
 
 swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1
 	SEAWAY_SWARM=$(or $(RUNS),2000) SEAWAY_SEED=$(or $(SEED),1) \
+		tools/demand-tests faults::swarm_of_random_runs -- \
 		cargo test --workspace --test seaway faults::swarm_of_random_runs -- --nocapture
 
 conformance: ## Generated request sequences on drydock and on a real kube-apiserver: RUNS=10000 SEED=1
 	SEAWAY_REAL=required SEAWAY_CONFORMANCE=$(or $(RUNS),10000) SEAWAY_CONFORMANCE_FIRST=$(or $(SEED),1) \
-		cargo test --workspace --test seaway conformance:: -- --nocapture
+		tools/demand-tests conformance:: -- cargo test --workspace --test seaway conformance:: -- --nocapture
 
 grants: ## Take each grant of the chart away from the operator, one at a time; a test must notice: AT_ONCE=3
 	@tools/grants

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 pub use ground::{Ground, kubectl};
 use story::{Outcome, Story};
 
-use crate::harness::skip;
+use crate::harness::{leave_out, skip};
 
 /// How many stories are told at once: most of their time is waiting.
 const TELLERS: usize = 4;
@@ -34,14 +34,15 @@ fn folder() -> &'static Path {
 
 #[test]
 fn kubectl_prints_what_it_prints_on_a_real_cluster() {
+    let test = "kubectl::kubectl_prints_what_it_prints_on_a_real_cluster";
     match kubectl() {
-        Ok(kubectl) => tell_all(&Ground::drydock(&kubectl)),
-        Err(reason) => skip("kubectl::kubectl_prints_what_it_prints_on_a_real_cluster", &reason),
+        Ok(kubectl) => tell_all(test, &Ground::drydock(&kubectl)),
+        Err(reason) => skip(test, &reason),
     }
 }
 
-/// Tells every story.
-pub fn tell_all(ground: &Ground) {
+/// Tells every story, for a test.
+pub fn tell_all(test: &str, ground: &Ground) {
     let chosen = std::env::var("SEAWAY_KUBECTL_STORIES").unwrap_or_default();
     let files = std::fs::read_dir(folder().join("stories")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|file| file.to_string_lossy().contains(&chosen)).collect();
@@ -52,7 +53,7 @@ pub fn tell_all(ground: &Ground) {
             scope.spawn(|| {
                 let next = || untold.lock().unwrap().pop();
                 while let Some(file) = next() {
-                    tell(&file, ground, &tally);
+                    tell(test, &file, ground, &tally);
                 }
             });
         }
@@ -63,7 +64,7 @@ pub fn tell_all(ground: &Ground) {
     assert!(passed > 0, "no story is called {chosen:?}");
 }
 
-fn tell(file: &Path, ground: &Ground, tally: &Mutex<Tally>) {
+fn tell(test: &str, file: &Path, ground: &Ground, tally: &Mutex<Tally>) {
     let story = Story::read(file);
     let scene = ground.scene(&story);
     for step in &story.steps {
@@ -71,7 +72,10 @@ fn tell(file: &Path, ground: &Ground, tally: &Mutex<Tally>) {
         let mut tally = tally.lock().unwrap();
         match outcome {
             Outcome::Passed => tally.passed += 1,
-            Outcome::LeftOut => tally.left_out += 1,
+            Outcome::LeftOut(word) => {
+                tally.left_out += 1;
+                leave_out(test, &format!("{}:{}", story.name, step.line), &format!("this server has no {word}"));
+            }
             Outcome::Failed(difference) => {
                 let _ = writeln!(tally.failures, "{}:{}\n{difference}", file.display(), step.line);
             }

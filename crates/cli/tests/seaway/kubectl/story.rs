@@ -70,7 +70,8 @@ pub struct Step {
 /// What became of a step.
 pub enum Outcome {
     Passed,
-    LeftOut,
+    /// For what the server does not have.
+    LeftOut(String),
     Failed(String),
 }
 
@@ -114,8 +115,8 @@ impl Story {
 impl Step {
     /// Runs it, if the server has what it needs.
     pub fn run(&self, scene: &Scene<'_>) -> Outcome {
-        if self.needs.as_ref().is_some_and(|word| !scene.has(word)) {
-            return Outcome::LeftOut;
+        if let Some(word) = self.needs.as_ref().filter(|word| !scene.has(word)) {
+            return Outcome::LeftOut(word.clone());
         }
         let soon = Instant::now() + if self.patient { SOON } else { Duration::ZERO };
         loop {

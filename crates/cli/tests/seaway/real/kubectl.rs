@@ -11,7 +11,8 @@ use crate::kubectl::{Ground, kubectl, tell_all};
 #[test]
 fn kubectl_prints_the_same_as_on_drydock() {
     let parts = [&PARTS[..], &["kubectl", "traefik"]].concat();
-    in_haven("real::kubectl::kubectl_prints_the_same_as_on_drydock", &parts, async || {
+    let test = "real::kubectl::kubectl_prints_the_same_as_on_drydock";
+    in_haven(test, &parts, async || {
         let mut cluster = RealCluster::start(PodOptions::default()).await;
         let _traefik = Traefik::start(&cluster).await;
         cluster.apply(NAMESPACES).await;
@@ -21,6 +22,6 @@ fn kubectl_prints_the_same_as_on_drydock() {
             .await;
         cluster.start_operator(&[]).await;
         let ground = Ground::at(cluster.api.kubeconfig("admin"), &["operator", "pods"], &kubectl().unwrap());
-        tokio::task::spawn_blocking(move || tell_all(&ground)).await.unwrap();
+        tokio::task::spawn_blocking(move || tell_all(test, &ground)).await.unwrap();
     });
 }
