@@ -74,11 +74,11 @@ impl Companions<'_> {
     /// What the server finds by a selector.
     async fn selected<K: Namespaced>(&self, selector: LabelSelector) -> BTreeSet<String> {
         let parameters = ListParams::default().labels_from(&Selector::try_from(selector).unwrap());
-        self.cluster.api::<K>(self.namespace).list(&parameters).await.unwrap().iter().map(|it| it.name_any()).collect()
+        self.cluster.api::<K>(self.namespace).list(&parameters).await.unwrap().iter().map(K::name_any).collect()
     }
 
     async fn must_select_the_pods(&self, selector: LabelSelector, who: &str) {
-        let pods: BTreeSet<_> = self.pods.iter().map(|pod| pod.name_any()).collect();
+        let pods: BTreeSet<_> = self.pods.iter().map(Pod::name_any).collect();
         assert_eq!(self.selected::<Pod>(selector).await, pods, "whom the {who} selects");
     }
 
