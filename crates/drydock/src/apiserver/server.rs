@@ -180,7 +180,7 @@ impl Server {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
                 match discovery::answer(&registry, path, &params, accept) {
                     Ok(page) => show(page),
-                    Err(_) if is_nowhere(&registry, path.trim_start_matches("/apis/")) => page_not_found(),
+                    Err(error) if error.code() == 404 && leads_nowhere(&registry, path) => page_not_found(),
                     Err(error) => failure(&error),
                 }
             }
@@ -230,7 +230,7 @@ impl Server {
         let Some(served) = served else {
             let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
             // Groups of custom resources, and those that nobody has, end where no handler is left.
-            if is_nowhere(&registry, &target.group) {
+            if !is_kubernetes(&registry, &target.group) {
                 return page_not_found();
             }
             return failure(&ApiError::not_offered(&target.group, &target.version, &target.plural));
@@ -427,15 +427,31 @@ fn show(page: Page) -> Response<Body> {
     response
 }
 
-/// Groups that are Kubernetes' own, whether they are offered or not.
-fn is_kubernetes(group: &str) -> bool {
-    !group.contains('.') || group.ends_with(".k8s.io") && group != "gateway.networking.k8s.io"
+/// Groups of Kubernetes that are not offered.
+const NOT_OFFERED: [&str; 8] = [
+    "admissionregistration.k8s.io",
+    "apiregistration.k8s.io",
+    "certificates.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "node.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Whether a group is Kubernetes' own, so that a handler of the server itself is for it.
+fn is_kubernetes(registry: &Registry, group: &str) -> bool {
+    NOT_OFFERED.contains(&group) || registry.all().any(|known| known.group == group && !known.custom)
 }
 
-/// Whether a path begins with the name of a group that no handler of the server itself is for.
-fn is_nowhere(registry: &Registry, path: &str) -> bool {
-    let group = path.split('/').next().unwrap_or_default();
-    !group.is_empty() && !is_kubernetes(group) && !registry.all().any(|known| known.group == group && !known.custom)
+/// Whether no handler of the server itself is for a path.
+fn leads_nowhere(registry: &Registry, path: &str) -> bool {
+    let mut names = path.split('/').skip(1);
+    match (names.next(), names.next()) {
+        (Some("apis"), Some(group)) => !group.is_empty() && !is_kubernetes(registry, group),
+        (Some("api" | "apis" | "version"), _) => false,
+        _ => true,
+    }
 }
 
 /// Where no handler is left.

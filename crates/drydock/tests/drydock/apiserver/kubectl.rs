@@ -157,10 +157,14 @@ async fn what_is_left_out_is_said_so_and_what_never_was_is_just_missing() {
     let proxied = "/api/v1/namespaces/default/services/web/proxy/healthz";
     let status = refused(send_json(&client, "POST", proxied, &json!({})).await);
     assert_eq!(status.message, "drydock does not offer services/proxy (v1)");
-    let status = refused(send_json(&client, "POST", "/apis/example.com/v1/ships", &json!({})).await);
-    assert_eq!(status.message, "404 page not found");
-    let status = refused(send_json(&client, "POST", "/api/v1/ships", &json!({})).await);
-    assert_eq!(status.message, "the server could not find the requested resource");
+    for nowhere in ["/apis/example.com/v1/ships", "/apis/ships.k8s.io/v1", "/ships", "/apiships", "/openapi"] {
+        let status = refused(send_json(&client, "POST", nowhere, &json!({})).await);
+        assert_eq!(status.message, "404 page not found", "{nowhere}");
+    }
+    for unknown in ["/api/v1/ships", "/api/v9", "/apis/apps/v9", "/apis/storage.k8s.io/v9", "/version/ships"] {
+        let status = refused(send_json(&client, "POST", unknown, &json!({})).await);
+        assert_eq!(status.message, "the server could not find the requested resource", "{unknown}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
