@@ -100,6 +100,7 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
             .target()
             .map_or_else(|_| Ok(Vec::new()), |target| services::apex_to_primary(canary, &target, world, conventions)),
         Effect::SetSplit(split) => router.write(&Subject::of(canary), world, split),
+        Effect::Announce(next) => router.announce(&Subject::of(canary), world, *next),
         Effect::ScaleUp => {
             let target = context.target()?;
             let (primary, autoscaler) = (context.primary(), context.autoscaler());

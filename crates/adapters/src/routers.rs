@@ -8,6 +8,7 @@ pub mod gateway_api;
 
 use jiff::Timestamp;
 use seaway_api::{Canary, FieldError};
+use seaway_core::effect::Destination;
 use seaway_core::observed::Route;
 use seaway_core::split::{Split, Variant};
 
@@ -34,6 +35,9 @@ pub trait Router: Send + Sync {
 
     /// The changes after which the route exists, has our shape and names this split. None when all of it is true.
     fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal>;
+
+    /// The changes after which the route, which leads elsewhere, also names where it leads next, without a share.
+    fn announce(&self, subject: &Subject<'_>, world: &dyn World, next: Destination) -> Result<Vec<Change>, Refusal>;
 
     /// The changes after which our route sends everything to the apex Service.
     fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal>;

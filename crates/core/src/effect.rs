@@ -43,6 +43,9 @@ pub enum Effect {
     ApexToPrimary,
     /// The route exists, has our shape, and names this split.
     SetSplit(Split),
+    /// The route, which serves users, also names where it will lead next, without a share. A data plane that is sent to a
+    /// Service it has not heard of loses requests until it has.
+    Announce(Destination),
     /// The target runs, at the size it should have for analysis.
     ScaleUp,
     /// The target runs no pods.
@@ -75,6 +78,15 @@ pub enum Effect {
     Release,
     /// Somebody asks this question and brings back the answer.
     Ask(Question),
+}
+
+/// Where a route leads as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The Services of primary and canary.
+    Variants,
+    /// The apex Service.
+    Apex,
 }
 
 /// Text for people, as data: becomes a Kubernetes Event, an alert, a log line.

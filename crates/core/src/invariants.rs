@@ -49,6 +49,8 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
                 let current = seen.route.as_ref().and_then(|route| route.split);
                 no_traffic_to_the_dead(current, *split, seen)?;
                 no_rise_without_a_verdict(&case, current, *split)?;
+                let taken_over = seen.route.as_ref().filter(|route| before.phase.is_initializing() && route.to_apex);
+                no_traffic_to_the_unknown(taken_over)?;
             }
             Effect::ScaleToZero => no_pods_taken_from_traffic(&case, decision)?,
             Effect::Promote { revision, id } => {
@@ -59,6 +61,9 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
             Effect::ApexToPrimary => someone_behind_the_apex(seen.primary.as_ref(), Variant::Primary)?,
             Effect::ApexToTarget | Effect::RouteToApex | Effect::Release => {
                 someone_behind_the_apex(seen.target.as_ref(), Variant::Canary)?;
+                let led_away =
+                    seen.route.as_ref().filter(|route| *effect == Effect::RouteToApex && route.split.is_some());
+                no_traffic_to_the_unknown(led_away)?;
             }
             Effect::Finalizer(false) => nobody_loses_the_primary(&case)?,
             _ => {}
@@ -95,6 +100,16 @@ fn no_traffic_to_the_dead(from: Option<Split>, to: Split, seen: &Observed) -> Ch
         }
     }
     Ok(())
+}
+
+/// I1: a route that serves users is led to other Services only after it was seen to name them.
+fn no_traffic_to_the_unknown(route: Option<&Route>) -> Checked {
+    match route {
+        Some(route) if !route.announced || route.settled_since.is_none() => {
+            Err(Violation::new("I1", "the route would lead to Services that the data plane has not heard of"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// I1: pods go only after the route was seen to send them nothing.

@@ -121,6 +121,9 @@ pub struct Route {
     /// It sends everything to the apex Service: what a deletion with revert brings about, and what the next Canary of that
     /// name finds.
     pub to_apex: bool,
+    /// It names where it will lead next, without a share: in a deletion the apex Service, else, while it leads to that one,
+    /// those of primary and canary.
+    pub announced: bool,
 }
 
 /// What the target would run: pod template and tracked configs, by hash.

@@ -1,6 +1,7 @@
 //! A promotion from beginning to end, and what is left of it when it stops half way.
 
 use seaway_api::canary::Canary;
+use seaway_core::effect::Destination;
 use seaway_core::observed::Revision;
 use seaway_core::split::Split;
 use serde_json::json;
@@ -434,6 +435,8 @@ fn a_deletion_with_revert_gives_everything_back() {
     ship.initialize();
     assert_eq!(ship.make(&Effect::ScaleToPrimary), (0, 1));
     assert_eq!(ship.make(&Effect::ApexToTarget), (0, 1));
+    let announce = Effect::Announce(Destination::Apex);
+    assert_eq!((ship.make(&announce), ship.make(&announce)), ((0, 1), (0, 0)));
     assert_eq!(ship.make(&Effect::RouteToApex), (0, 1));
     for effect in [Effect::ApexToTarget, Effect::RouteToApex] {
         assert_eq!(ship.make(&effect), (0, 0), "{effect:?}");

@@ -12,9 +12,9 @@ mod rule;
 
 use std::sync::Arc;
 
-use seaway_api::canary::CanaryService;
 use seaway_api::foreign::gateway::{ObservedCondition, ParentReference, RouteParentStatus};
 use seaway_api::{Canary, FieldError};
+use seaway_core::effect::Destination;
 use seaway_core::observed::Route;
 use seaway_core::split::{Split, Variant};
 use serde::Deserialize;
@@ -63,19 +63,28 @@ impl Router for GatewayApi {
         if !is_controlled_by(&seen, canary) {
             let left = Route { unsettled, to_apex: true, ..Route::default() };
             let route = release::names_apex(canary, &seen).then_some(left);
-            let problem = (!release::is_free(canary, &seen)).then(|| foreign(canary));
+            let problem = (!release::is_free(subject, &seen)).then(|| foreign(canary));
             return RouteReading { route, settled, generation, changed, problem };
         }
-        let shape_ok = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok()).is_some_and(|shape| {
+        let shape = shape(canary).ok();
+        let shape_ok = shape.as_ref().is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
-            repair(&mut patch, subject, &seen, &shape, None);
+            repair(&mut patch, subject, &seen, shape, None);
             patch.finish().is_none()
         });
-        let to_apex = canary.is_being_deleted() && self.lead_to_apex(subject, world).is_ok_and(|left| left.is_empty());
+        let is_true = |changes: Result<Vec<Change>, Refusal>| changes.is_ok_and(|missing| missing.is_empty());
+        let (to_apex, next) = if canary.is_being_deleted() {
+            (is_true(self.lead_to_apex(subject, world)), Destination::Apex)
+        } else {
+            let rule = shape.as_ref().and_then(|shape| our_rule(subject, &seen, shape));
+            let rule = rule.and_then(|index| list(&seen, "/spec/rules").get(index));
+            (rule.is_some_and(|rule| release::leads_to_apex(subject, rule)), Destination::Variants)
+        };
+        let announced = (to_apex || next == Destination::Apex) && is_true(self.announce(subject, world, next));
         let split = split(subject, &seen);
         RouteReading {
             settled,
-            route: Some(Route { split, shape_ok, unsettled, to_apex, ..Route::default() }),
+            route: Some(Route { split, shape_ok, unsettled, to_apex, announced, ..Route::default() }),
             generation,
             changed,
             problem: None,
@@ -84,24 +93,32 @@ impl Router for GatewayApi {
 
     fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal> {
         let canary = subject.canary;
-        let service = service(canary)?;
-        let shape = Shape::of(service).map_err(|errors| {
-            let texts: Vec<String> = errors.iter().map(FieldError::sentence).collect();
-            Refusal::user(texts.join(", "))
-        })?;
+        let shape = shape(canary)?;
         let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
             return Ok(vec![create(subject, &shape, *split)]);
         };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        if !is_controlled_by(&seen, canary) {
-            if !release::is_free(canary, &seen) {
-                return Err(Refusal::user(foreign(canary)));
-            }
-            release::take_back(&mut patch, canary, &seen);
-        }
+        claim(&mut patch, subject, &seen)?;
         let as_it_should_be = || self.read(subject, world).route.is_some_and(|route| route.shape_ok);
         let split = if zoo::DRIFT_RESETS_THE_SPLIT && !as_it_should_be() { Split::primary_only() } else { *split };
         repair(&mut patch, subject, &seen, &shape, Some(split));
+        Ok(patch.finish().into_iter().collect())
+    }
+
+    fn announce(&self, subject: &Subject<'_>, world: &dyn World, next: Destination) -> Result<Vec<Change>, Refusal> {
+        let canary = subject.canary;
+        let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else { return Ok(Vec::new()) };
+        let mut patch = Patch::of(HTTP_ROUTE, &seen);
+        match next {
+            Destination::Apex if !is_controlled_by(&seen, canary) => {}
+            Destination::Apex => release::announce_apex(&mut patch, subject, &seen),
+            Destination::Variants => {
+                claim(&mut patch, subject, &seen)?;
+                if let Some(rule) = our_rule(subject, &seen, &shape(canary)?) {
+                    release::announce_variants(&mut patch, subject, &seen, rule);
+                }
+            }
+        }
         Ok(patch.finish().into_iter().collect())
     }
 
@@ -127,8 +144,25 @@ fn ours(canary: &Canary, world: &dyn World) -> Option<Arc<Value>> {
     world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()).filter(|seen| is_controlled_by(seen, canary))
 }
 
-fn service(canary: &Canary) -> Result<&CanaryService, Refusal> {
-    canary.spec.service.as_ref().ok_or_else(|| Refusal::user("spec.service: the route needs it; write at least a port"))
+/// Makes the patch take the route back if a Canary released it. One that is somebody else's is refused.
+fn claim(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) -> Result<(), Refusal> {
+    if is_controlled_by(seen, subject.canary) {
+        return Ok(());
+    }
+    if !release::is_free(subject, seen) {
+        return Err(Refusal::user(foreign(subject.canary)));
+    }
+    release::take_back(patch, subject.canary, seen);
+    Ok(())
+}
+
+/// The shape that the spec asks for; refused, with every field that cannot be said.
+fn shape(canary: &Canary) -> Result<Shape, Refusal> {
+    let without = || Refusal::user("spec.service: the route needs it; write at least a port");
+    Shape::of(canary.spec.service.as_ref().ok_or_else(without)?).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+        Refusal::user(texts.join(", "))
+    })
 }
 
 fn foreign(canary: &Canary) -> String {
@@ -240,7 +274,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
         test_names(patch, seen, index);
         patch.set(
             &format!("/spec/rules/{index}/backendRefs"),
-            merged_backends(subject, seen, index, split.unwrap_or(fallback)),
+            merged_backends(subject, seen, index, |variant| split.unwrap_or(fallback).weight(variant)),
         );
         for rule in others {
             if let Some(split) = split {
@@ -295,9 +329,10 @@ fn test_names(patch: &mut Patch<'_>, seen: &Value, rule: usize) {
 }
 
 /// Our backends with what others put on them (filters of one backend, fields not known here).
-fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, split: Split) -> Value {
+fn merged_backends(subject: &Subject<'_>, seen: &Value, rule: usize, weight: impl Fn(Variant) -> u8) -> Vec<Value> {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
-    let merged = subject.backends.iter().zip(backend_refs(subject, split)).map(|(backend, want)| {
+    let merged = subject.backends.iter().map(|backend| {
+        let want = backend_ref(&backend.host, backend.port, weight(backend.variant));
         let same = refs.iter().find(|seen_ref| is_ours(subject, seen_ref, backend));
         let same = same.or_else(|| refs.iter().find(|seen_ref| has_name_of(seen_ref, backend)));
         // The primary takes the place that the apex Service had in a released route.
@@ -389,10 +424,10 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     };
     let empty = || (0..rules.len()).find(|index| has_our_matches(index) && leads_nowhere(index));
     let to_apex: Vec<usize> = (0..rules.len())
-        .filter(|index| rules.get(*index).is_some_and(|rule| release::leads_to_apex(subject.canary, rule)))
+        .filter(|index| rules.get(*index).is_some_and(|rule| release::leads_to_apex(subject, rule)))
         .collect();
     let left = || {
-        let any = to_apex.first().filter(|_| release::is_free(subject.canary, seen));
+        let any = to_apex.first().filter(|_| release::is_free(subject, seen));
         to_apex.iter().find(|index| has_our_matches(index)).or(any).copied()
     };
     whole.or_else(half).or_else(|| splits.first().copied()).or_else(left).or_else(empty)

@@ -18,8 +18,12 @@ use crate::status::ROLLING_BACK;
 pub struct Scene {
     /// The stored status.
     pub status: CanaryStatus,
-    /// What the route names, if there is one.
+    /// What the route names, if it leads to primary and canary.
     pub split: Option<Split>,
+    /// The route leads to the apex Service.
+    pub to_apex: bool,
+    /// The route names primary, canary and apex, whichever it leads to.
+    pub announced: bool,
     /// The primary workload.
     pub primary: Option<Pods>,
     /// The user's workload.
@@ -44,6 +48,7 @@ pub struct Pods {
 /// Checks the step from one scene to the next.
 pub fn check(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> {
     traffic(plan, before, after)?;
+    announcement(before, after)?;
     pods(before, after)?;
     primary(plan, before, after)?;
     apex(before, after)?;
@@ -67,6 +72,17 @@ fn traffic(plan: &Plan, before: &Scene, after: &Scene) -> Result<(), Violation> 
     if rises(Variant::Canary) && !stored && ready(after.primary.as_ref()) {
         let weight = to.weight(Variant::Canary);
         return Err(Violation::new("I9", format!("the canary got {weight} % and the status does not say so")));
+    }
+    Ok(())
+}
+
+/// I1: a route that serves users is led to other Services only after it named them. One that others led astray is put right at
+/// once.
+fn announcement(before: &Scene, after: &Scene) -> Result<(), Violation> {
+    let arrives = before.to_apex && after.split.is_some() && after.status.phase.is_initializing();
+    let leaves = before.split.is_some() && after.to_apex;
+    if (arrives || leaves) && !before.announced {
+        return Err(Violation::new("I1", "the route leads to Services that it had not named"));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use seaway_api::canary::Phase;
 
 use super::draft::Draft;
 use super::round::{Drained, Round};
-use crate::effect::Effect;
+use crate::effect::{Destination, Effect};
 use crate::observed::{Readiness, Revision, Workload};
 use crate::question::{Answer, Subject};
 use crate::revision::flagger_id;
@@ -73,6 +73,11 @@ fn take_over(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
     draft.make(Effect::PrimaryAutoscaler { refresh: false });
     if !round.seen.apex_to_primary {
         draft.make(Effect::ApexToPrimary);
+    }
+    if let Some(route) = round.seen.route.as_ref().filter(|route| route.to_apex)
+        && !round.announced(draft, route, Destination::Variants)
+    {
+        return;
     }
     draft.make(round.set_split(Split::primary_only()));
     if !round.seen.apex_to_primary || !matches!(round.drained(), Drained::Yes) {

@@ -9,7 +9,7 @@ use seaway_api::canary::Phase;
 
 use super::draft::Draft;
 use super::round::{Round, later};
-use crate::effect::Effect;
+use crate::effect::{Destination, Effect};
 use crate::observed::Readiness;
 use crate::status;
 use crate::zoo;
@@ -84,6 +84,8 @@ fn give_back(round: &Round<'_>, draft: &mut Draft) {
     let since = match &round.seen.route {
         None => Some(jiff::Timestamp::UNIX_EPOCH),
         Some(route) if route.to_apex => route.settled_since,
+        // One that leads astray is led to the apex at once.
+        Some(route) if route.split.is_some() && !round.announced(draft, route, Destination::Apex) => return,
         Some(_) => {
             draft.make(Effect::RouteToApex);
             draft.wake_at(round.next_tick());

@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use seaway_api::canary::{CanaryStatus, HookType};
 
 use super::draft::Draft;
-use crate::effect::{Effect, Notice, Severity};
+use crate::effect::{Destination, Effect, Notice, Severity};
 use crate::intent;
-use crate::observed::{Observed, Readiness, Revision, Workload};
+use crate::observed::{Observed, Readiness, Revision, Route, Workload};
 use crate::plan::{Hook, Plan};
 use crate::question::{Answer, Question, QuestionKey, Subject};
 use crate::revision;
@@ -287,6 +287,22 @@ impl<'a> Round<'a> {
             Some(patience) if patience > self.now => draft.wake_at(patience),
             _ => self.waiting(draft, "route", reason.clone()),
         }
+    }
+
+    /// Whether the data plane has had the time of a drain to learn of the Services that the route leads to next. Until then
+    /// it is told, and waited for.
+    pub fn announced(&self, draft: &mut Draft, route: &Route, next: Destination) -> bool {
+        if !route.announced {
+            draft.make(Effect::Announce(next));
+            draft.wake_at(self.next_tick());
+            return false;
+        }
+        match route.settled_since.map(|since| later(since, self.plan.drain)) {
+            Some(known) if known <= self.now => return true,
+            Some(known) => draft.wake_at(known),
+            None => self.wait_for_route(draft),
+        }
+        false
     }
 
     /// The data plane has taken up the route as it stands.

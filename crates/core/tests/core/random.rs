@@ -118,7 +118,7 @@ prop_compose! {
         shape_ok in any::<bool>(),
         settled in proptest::option::of(-60_i64..=0),
         waited in proptest::option::of(-60_i64..=0),
-        to_apex in any::<bool>(),
+        [to_apex, announced] in any::<[bool; 2]>(),
     ) -> Route {
         Route {
             split: weight.map(Split::canary),
@@ -127,6 +127,7 @@ prop_compose! {
             unsettled: settled.is_none().then(|| "not accepted".into()),
             unsettled_since: waited.filter(|_| settled.is_none()).map(at),
             to_apex,
+            announced,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Single decisions that no story leads to by itself.
 
+use jiff::SignedDuration;
 use seaway_api::Canary;
 use seaway_api::canary::{CanaryStatus, Phase};
-use seaway_core::effect::Effect;
-use seaway_core::observed::{Observed, Readiness, Workload};
+use seaway_core::effect::{Destination, Effect};
+use seaway_core::invariants;
+use seaway_core::observed::{Observed, Readiness, Route, Workload};
 use seaway_core::rollout::decide;
 use seaway_core::split::Split;
 use seaway_core::status::ROLLING_BACK;
@@ -83,6 +85,48 @@ fn a_deletion_does_not_wait_for_a_size_that_an_autoscaler_forbids() {
     let before = status(&canary, Phase::Terminating);
     let decision = decide(now(), &plan(&canary), &before, &seen);
     assert!(decision.effects.contains(&Effect::ApexToTarget), "{decision:#?}");
+}
+
+/// Envoy answers 503 for some ten milliseconds when it is sent to a Service that it has not heard of.
+#[test]
+fn a_route_in_use_names_where_it_leads_before_it_leads_there() {
+    let canary = Canary::test().revert_on_deletion();
+    let long_ago = now() - SignedDuration::from_secs(60);
+    let settled_at = |route: &Route, settled_since| Some(Route { settled_since, ..route.clone() });
+    let leaving = Observed { deleting: true, finalizer: true, apex_to_target: true, ..settled(10, 2) };
+    let coming = settled(0, 2);
+    let to_apex = Route { split: None, shape_ok: false, to_apex: true, ..coming.route.clone().unwrap() };
+    let coming = Observed { route: Some(to_apex), ..coming };
+    let leads_there = Effect::SetSplit(Split::primary_only());
+    for (phase, seen, next, leads) in [
+        (Phase::Terminating, leaving, Destination::Apex, Effect::RouteToApex),
+        (Phase::Initializing, coming, Destination::Variants, leads_there),
+    ] {
+        let before = status(&canary, phase);
+        let decision = |route: Option<Route>| {
+            let seen = Observed { route, ..seen.clone() };
+            let decision = decide(now(), &plan(&canary), &before, &seen);
+            invariants::check(&plan(&canary), &before, &decision, &seen).unwrap();
+            decision
+        };
+        let route = seen.route.clone().unwrap();
+        let first = decision(seen.route.clone());
+        assert!(first.effects.contains(&Effect::Announce(next)) && !first.effects.contains(&leads), "{first:#?}");
+        let announced = Route { announced: true, ..route };
+        for (settled_since, wake) in [(None, None), (Some(now()), Some(now() + plan(&canary).drain))] {
+            let waits = decision(settled_at(&announced, settled_since));
+            assert!(!waits.effects.contains(&leads), "{phase}: {waits:#?}");
+            assert!(!waits.effects.contains(&Effect::Announce(next)), "{phase}: {waits:#?}");
+            assert!(wake.is_none() || waits.wake == wake, "{phase}: {waits:#?}");
+        }
+        let last = decision(settled_at(&announced, Some(long_ago)));
+        assert!(last.effects.contains(&leads), "{phase}: {last:#?}");
+        // And without it no decision is carried out.
+        let hasty =
+            Observed { route: settled_at(&Route { announced: false, ..announced }, Some(long_ago)), ..seen.clone() };
+        let violation = invariants::check(&plan(&canary), &before, &last, &hasty).unwrap_err();
+        assert_eq!(violation.rule, "I1", "{violation}");
+    }
 }
 
 /// A server that lags behind shows a canary as it was in its adoption, long after that.

@@ -160,6 +160,10 @@ fn given_back(world: &World) -> bool {
     world.apex == Some(Variant::Canary) && world.split.is_none()
 }
 
+fn announced(world: &World) -> bool {
+    world.announced && world.to_apex
+}
+
 fn at_half(world: &mut World) {
     world.meddle(Split::canary(50));
 }
@@ -431,6 +435,18 @@ pub fn scenarios() -> Vec<Scenario> {
                 &[(initialized, World::delete), (given_back, |world| world.apex = None), (given_back, at_half)],
                 always,
             ),
+            Ending::Gone,
+        ),
+        scenario(
+            "a route that another Canary left",
+            Canary::test,
+            script(all_good, &[(|_| true, World::inherit_route), (initialized, push_v2)], always),
+            Ending::Promoted("v2"),
+        ),
+        scenario(
+            "delete while a route that another Canary left is taken over",
+            || Canary::test().revert_on_deletion(),
+            script(all_good, &[(|_| true, World::inherit_route), (announced, World::delete)], always),
             Ending::Gone,
         ),
         scenario(

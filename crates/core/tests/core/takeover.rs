@@ -43,6 +43,7 @@ pub fn settled(weight: u8, target: u32) -> Observed {
             unsettled: None,
             unsettled_since: None,
             to_apex: false,
+            announced: false,
         }),
         ..Observed::default()
     }

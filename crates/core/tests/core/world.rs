@@ -87,7 +87,9 @@ pub struct World {
     pub split: Option<Split>,
     route_changed: Timestamp,
     /// The route leads to the apex.
-    to_apex: bool,
+    pub to_apex: bool,
+    /// The route names where it leads next, without a share.
+    pub announced: bool,
     /// Apex and route are nobody's.
     pub released: bool,
     pub apex: Option<Variant>,
@@ -158,6 +160,7 @@ impl World {
             split: None,
             route_changed: now,
             to_apex: false,
+            announced: false,
             released: false,
             apex: Some(Variant::Canary),
             finalizer: false,
@@ -264,9 +267,19 @@ impl World {
 
     /// Somebody writes another split into the route.
     pub fn meddle(&mut self, split: Split) {
-        (self.split, self.to_apex) = (Some(split), false);
+        self.rewrite_route(Some(split), false, false);
+    }
+
+    /// A new generation of the route.
+    fn rewrite_route(&mut self, split: Option<Split>, to_apex: bool, announced: bool) {
+        (self.split, self.to_apex, self.announced) = (split, to_apex, announced);
         self.route_changed = self.now;
         self.memory.settled_since = None;
+    }
+
+    /// The route was left by another Canary of this name: it leads to the apex.
+    pub fn inherit_route(&mut self) {
+        self.rewrite_route(None, true, false);
     }
 
     pub fn delete(&mut self) {
@@ -284,6 +297,8 @@ impl World {
         Scene {
             status: self.status.clone(),
             split: self.split,
+            to_apex: self.to_apex,
+            announced: self.announced,
             primary: self.primary.as_ref().map(pods),
             target: self.target.as_ref().map(pods),
             apex: self.apex,
@@ -336,6 +351,7 @@ impl World {
                 unsettled: None,
                 unsettled_since: None,
                 to_apex: self.to_apex,
+                announced: self.announced,
             }),
             answers: self.memory.answers.clone(),
             asked: self.memory.asked.keys().cloned().collect(),

@@ -4,6 +4,9 @@
 //! with an annotation: deleting it to make room for a new Canary would be downtime, and a route that never was ours must
 //! not be touched. Whoever wants to keep a released route for themselves takes the annotation away, or leads the route
 //! elsewhere.
+//!
+//! On both ways the route announces where it will lead: it names those Services, without a share. A data plane that is sent
+//! to a Service it has not heard of answers with errors until it has: Envoy, for some ten milliseconds, with 503.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +14,10 @@ use seaway_api::Canary;
 use serde_json::{Value, json};
 
 use super::rule::Shape;
-use super::{Subject, backend_of, backend_ref, is_at_home, is_namesake, is_service, put_rule, test_names, weight_of};
+use super::{
+    Subject, backend_of, backend_ref, is_at_home, is_namesake, is_service, merged_backends, put_rule, test_names,
+    weight_of,
+};
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
 use crate::term::TERM;
 
@@ -29,37 +35,72 @@ pub(super) fn is_apex(canary: &Canary, backend: &Value) -> bool {
     is_service(backend, canary.apex_name()) && is_at_home(canary, backend)
 }
 
-/// The rule leads to the apex Service and nowhere else.
-pub(super) fn leads_to_apex(canary: &Canary, rule: &Value) -> bool {
-    let backends = list(rule, "/backendRefs");
-    !backends.is_empty() && backends.iter().all(|backend| is_apex(canary, backend))
+/// The rule leads to the apex Service and nowhere else. Services of ours may be announced in it.
+pub(super) fn leads_to_apex(subject: &Subject<'_>, rule: &Value) -> bool {
+    let (apex, others): (Vec<&Value>, Vec<&Value>) =
+        list(rule, "/backendRefs").iter().partition(|backend| is_apex(subject.canary, backend));
+    let announced = |backend: &Value| is_namesake(subject, backend) && weight_of(backend) == 0;
+    !apex.is_empty() && others.into_iter().all(announced)
 }
 
 /// A route that a Canary released and that is still as it was left: nobody's, and leading to the apex Service. The Canary
 /// may have had another name; what counts is that we made the route.
-pub(super) fn is_free(canary: &Canary, seen: &Value) -> bool {
+pub(super) fn is_free(subject: &Subject<'_>, seen: &Value) -> bool {
     let released = at(seen, "/metadata/annotations").is_some_and(|notes| notes.get(RELEASED_BY).is_some());
-    let as_it_was_left = list(seen, "/spec/rules").iter().any(|rule| leads_to_apex(canary, rule));
+    let as_it_was_left = list(seen, "/spec/rules").iter().any(|rule| leads_to_apex(subject, rule));
     released && controller(seen).is_none() && as_it_was_left
+}
+
+/// Every rule that leads to a backend of ours, its backends, and the first of ours among them.
+fn rules_to_variants<'a>(
+    subject: &Subject<'_>,
+    seen: &'a Value,
+) -> impl Iterator<Item = (usize, &'a [Value], &'a Value)> {
+    list(seen, "/spec/rules").iter().enumerate().filter_map(|(index, rule)| {
+        let backends = list(rule, "/backendRefs");
+        Some((index, backends, backends.iter().find(|backend| backend_of(subject, backend).is_some())?))
+    })
+}
+
+/// The apex Service with what others put on a backend of ours.
+fn apex_in_place_of(backend: &Value, canary: &Canary, share: i64) -> Value {
+    let service = canary.spec.service.as_ref();
+    let port = service.map(|service| service.port).or_else(|| number(backend, "/port")).unwrap_or_default();
+    let mut apex = backend.clone();
+    object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
+    apex
+}
+
+/// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there.
+pub(super) fn announce_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
+    for (index, backends, first) in rules_to_variants(subject, seen) {
+        if !backends.iter().any(|backend| is_apex(subject.canary, backend)) {
+            test_names(patch, seen, index);
+            patch.add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, 0));
+        }
+    }
+}
+
+/// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service.
+pub(super) fn announce_variants(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, rule: usize) {
+    let path = format!("/spec/rules/{rule}/backendRefs");
+    let apex = list(seen, &path).iter().filter(|backend| is_apex(subject.canary, backend)).cloned();
+    let all: Vec<Value> = apex.chain(merged_backends(subject, seen, rule, |_| 0)).collect();
+    test_names(patch, seen, rule);
+    patch.set(&path, all);
 }
 
 /// Makes the patch lead every rule that names a backend of ours to the apex Service instead: those Services go with the
 /// Canary. Backends of others keep their share. Our rule is put back if somebody has taken it away.
 pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
     let canary = subject.canary;
-    let service = canary.spec.service.as_ref();
     let mut ours = 0;
-    for (index, rule) in list(seen, "/spec/rules").iter().enumerate() {
-        let backends = list(rule, "/backendRefs");
-        let Some(first) = backends.iter().find(|backend| backend_of(subject, backend).is_some()) else { continue };
+    for (index, backends, first) in rules_to_variants(subject, seen) {
         let (own, others): (Vec<&Value>, Vec<&Value>) =
-            backends.iter().partition(|backend| is_namesake(subject, backend));
+            backends.iter().partition(|backend| is_namesake(subject, backend) || is_apex(canary, backend));
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
-        let port = service.map(|service| service.port).or_else(|| number(first, "/port")).unwrap_or_default();
-        // What others put on the first of them stays.
-        let mut apex = first.clone();
-        object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
+        let apex = apex_in_place_of(first, canary, share);
         test_names(patch, seen, index);
         let all: Vec<&Value> = std::iter::once(&apex).chain(others).collect();
         patch.set(&format!("/spec/rules/{index}/backendRefs"), json!(all));
@@ -67,7 +108,7 @@ pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &
     // A spec that cannot be read any more says nothing of the rule that is missing.
     if ours == 0
         && !names_apex(canary, seen)
-        && let Some(service) = service
+        && let Some(service) = &canary.spec.service
         && let Ok(shape) = Shape::of(service)
     {
         put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), service.port, 100)]));

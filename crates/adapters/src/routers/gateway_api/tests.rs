@@ -332,6 +332,80 @@ fn a_released_route_is_taken_back_as_it_was_before() {
     assert_eq!(after["spec"]["rules"][1]["matches"][0]["path"]["value"], "/api");
 }
 
+fn announce(canary: &Canary, seen: &Value, next: Destination) -> Value {
+    let objects: Objects = [seen.clone()].into_iter().collect();
+    let changes = GatewayApi.announce(&Subject::of(canary), &objects, next).unwrap();
+    let after = patched(seen, &changes);
+    let objects: Objects = [after.clone()].into_iter().collect();
+    assert_eq!(GatewayApi.announce(&Subject::of(canary), &objects, next).unwrap(), [], "once is enough");
+    after
+}
+
+/// Whether the route leads to the apex, and whether it names where it leads next.
+fn heading(canary: &Canary, seen: &Value) -> (bool, bool) {
+    let objects: Objects = [seen.clone()].into_iter().collect();
+    let reading = read(canary, &objects);
+    assert_eq!(reading.problem, None);
+    (route(&reading).to_apex, route(&reading).announced)
+}
+
+/// Names and weights of the backends of our rule.
+fn shares(seen: &Value) -> Vec<(&str, i64)> {
+    let backends = list(seen, "/spec/rules/1/backendRefs").iter();
+    backends.map(|backend| (text(backend, "/name"), weight_of(backend))).collect()
+}
+
+#[test]
+fn the_apex_is_announced_before_the_route_leads_there() {
+    let before = document(SHARED);
+    assert_eq!(heading(&leaving(), &before), (false, false));
+    let after = announce(&leaving(), &before, Destination::Apex);
+    assert_eq!(shares(&after), [("podinfo-primary", 90), ("podinfo-canary", 10), ("podinfo", 0)]);
+    assert_eq!(after["spec"]["rules"][0], before["spec"]["rules"][0]);
+    assert_eq!(heading(&leaving(), &after), (false, true));
+    let objects: Objects = [after.clone()].into_iter().collect();
+    assert_eq!(route(&read(&leaving(), &objects)).split, Some(Split::canary(10)), "users notice nothing");
+    assert_eq!(lead_to_apex(&after), lead_to_apex(&before));
+    // A Canary that stays after all forgets it.
+    assert!(!route(&read(&Canary::test(), &objects)).shape_ok);
+    assert_eq!(patched(&after, &write(&Canary::test(), &objects, Split::canary(10))), before);
+    // A route of somebody else is left alone.
+    let mut theirs = before;
+    theirs["metadata"]["ownerReferences"][0]["uid"] = "another-canary".into();
+    assert_eq!(announce(&leaving(), &theirs, Destination::Apex), theirs);
+}
+
+#[test]
+fn our_services_are_announced_before_a_released_route_leads_there() {
+    let after = announce(&Canary::test(), &released(), Destination::Variants);
+    assert_eq!(shares(&after), [("podinfo", 100), ("podinfo-primary", 0), ("podinfo-canary", 0)]);
+    assert_eq!(heading(&Canary::test(), &released()), (true, false));
+    assert_eq!(heading(&Canary::test(), &after), (true, true));
+    let objects: Objects = [after.clone()].into_iter().collect();
+    let reading = read(&Canary::test(), &objects);
+    assert!(route(&reading).split.is_none() && !route(&reading).shape_ok, "it leads elsewhere");
+    assert_eq!(patched(&after, &write(&Canary::test(), &objects, Split::canary(10))), document(SHARED));
+    // One of them gets lost.
+    let mut edited = after.clone();
+    edited["spec"]["rules"][1]["backendRefs"].as_array_mut().unwrap().pop();
+    assert_eq!(heading(&Canary::test(), &edited), (true, false));
+    assert_eq!(announce(&Canary::test(), &edited, Destination::Variants), after);
+    // The Canary goes again before it has its route: what was announced goes too.
+    assert_eq!(heading(&leaving(), &after).0, false);
+    assert_eq!(lead_to_apex(&after)["spec"], released()["spec"]);
+    // The spec's matches are others now.
+    let canary = canary_with("service: { match: [{ uri: { prefix: /api } }] }");
+    let after = announce(&canary, &released(), Destination::Variants);
+    assert_eq!(heading(&canary, &after), (true, true));
+}
+
+#[test]
+fn a_route_that_somebody_leads_away_while_it_is_taken_over_waits_for_no_announcement() {
+    let mut edited = announce(&Canary::test(), &released(), Destination::Variants);
+    edited["spec"]["rules"][1]["backendRefs"][1]["weight"] = 1.into();
+    assert_eq!(heading(&Canary::test(), &edited), (false, false));
+}
+
 #[test]
 fn a_route_that_its_user_keeps_is_not_taken_back() {
     let edits: [(&str, Edit); 5] = [

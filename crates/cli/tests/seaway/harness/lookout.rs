@@ -120,15 +120,16 @@ impl Log {
         let (canary, plan) = &*read;
         let target = canary.spec.target_ref.name.clone();
         let apex = canary.apex_name().to_owned();
+        let route = self.object("httproutes", &apex).map_or(Scene::default(), |route| heading(route, &apex));
         let after = Scene {
             status: canary.status.clone().unwrap_or_default(),
-            split: self.object("httproutes", &apex).and_then(|route| split(route, &apex)),
             primary: self.pods(&format!("{target}-primary")),
             target: self.pods(&target),
             apex: self.object("services", &apex).and_then(|service| {
                 let app = service.pointer("/spec/selector/app")?.as_str()?;
                 Some(if app.ends_with("-primary") { Variant::Primary } else { Variant::Canary })
             }),
+            ..route
         };
         let name = plan.key().clone();
         if let Some(before) = self.scenes.get(&name)
@@ -176,8 +177,20 @@ fn runs(template: &Value) -> String {
     containers.fold(String::new(), |all, container| format!("{all}{}{}", container["image"], container["env"]))
 }
 
-fn split(route: &Value, apex: &str) -> Option<Split> {
-    let refs = route.pointer("/spec/rules/0/backendRefs")?.as_array()?;
-    let canary = refs.iter().find(|backend| backend["name"] == format!("{apex}-canary"))?;
-    Some(Split::canary(u8::try_from(canary["weight"].as_i64()?).ok()?))
+/// Where the first rule of a route leads: a scene of which the rest is empty.
+fn heading(route: &Value, apex: &str) -> Scene {
+    let refs = route.pointer("/spec/rules/0/backendRefs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let weight = |name: String| {
+        let backend = refs.iter().find(|backend| backend["name"] == name)?;
+        Some(backend["weight"].as_i64().unwrap_or(1))
+    };
+    let [apex, primary, canary] = ["", "-primary", "-canary"].map(|suffix| weight(format!("{apex}{suffix}")));
+    let to_apex = apex.is_some_and(|share| share > 0) && primary.unwrap_or(0) + canary.unwrap_or(0) == 0;
+    let split = canary.and_then(|canary| u8::try_from(canary).ok()).map(Split::canary);
+    Scene {
+        split: split.filter(|_| !to_apex),
+        to_apex,
+        announced: [apex, primary, canary].iter().all(Option::is_some),
+        ..Scene::default()
+    }
 }

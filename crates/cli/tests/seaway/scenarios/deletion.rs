@@ -23,20 +23,30 @@ fn canary() -> String {
     CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n")
 }
 
-async fn delete(ship: &Ship) {
-    let api: Api<Canary> = ship.api("test");
+async fn delete(ground: &impl Ground) {
+    let api: Api<Canary> = ground.api("test");
     api.delete("podinfo", &DeleteParams::default()).await.unwrap();
 }
 
-/// Waits until the Canary is gone; a deletion that takes this long hangs.
-async fn until_gone(ship: &Ship) {
-    for _ in 0..300 {
-        if ship.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none() {
-            return;
-        }
-        ship.sail(Duration::from_secs(1)).await;
-    }
-    panic!("the deletion never ends\n{}", ship.transcript);
+async fn until_gone<G: Ground>(ground: &G) {
+    let gone = async |ground: &G| ground.api::<Canary>("test").get_opt("podinfo").await.unwrap().is_none();
+    ground.until("the Canary is gone", gone).await;
+}
+
+/// The Canary, which has `revertOnDeletion`, goes and comes back. Its route stays.
+pub async fn go_and_come_back(ground: &impl Ground, canary: &str) {
+    delete(ground).await;
+    until_gone(ground).await;
+    let left = route(ground).await;
+    assert!(left["metadata"].get("ownerReferences").is_none());
+    ground.apply(canary).await;
+    ground.until_phase("podinfo", Phase::Initialized).await;
+    let taken = route(ground).await;
+    assert_eq!(taken["metadata"]["uid"], left["metadata"]["uid"], "the same route");
+    assert_eq!(taken["metadata"]["ownerReferences"][0]["kind"], "Canary");
+    assert!(taken["metadata"]["annotations"].get("seaway.dev/released-by").is_none());
+    assert_eq!(taken["spec"]["rules"].as_array().unwrap().len(), 1);
+    assert_eq!(ground.weights("podinfo").await, (100, 0));
 }
 
 async fn apex(ship: &Ship) -> Value {
@@ -55,8 +65,8 @@ async fn select(ship: &Ship, selector: Value) {
     api.patch("podinfo", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
-async fn route(ship: &Ship) -> Value {
-    let route: HttpRoute = ship.api("test").get("podinfo").await.unwrap();
+async fn route(ground: &impl Ground) -> Value {
+    let route: HttpRoute = ground.get("podinfo").await;
     serde_json::to_value(route).unwrap()
 }
 
@@ -135,18 +145,7 @@ async fn a_canary_can_be_created_again_without_a_moment_of_downtime() {
     let ship = Ship::launch_with(&canary()).await;
     let users = Users::start(&ship.cluster, 10);
     for version in ["6.0.1", "6.0.2"] {
-        delete(&ship).await;
-        until_gone(&ship).await;
-        let left = route(&ship).await;
-        assert!(left["metadata"].get("ownerReferences").is_none());
-        ship.apply(&canary()).await;
-        ship.until_phase("podinfo", Phase::Initialized).await;
-        let taken = route(&ship).await;
-        assert_eq!(taken["metadata"]["uid"], left["metadata"]["uid"], "the same route");
-        assert_eq!(taken["metadata"]["ownerReferences"][0]["kind"], "Canary");
-        assert!(taken["metadata"]["annotations"].get("seaway.dev/released-by").is_none());
-        assert_eq!(taken["spec"]["rules"].as_array().unwrap().len(), 1);
-        assert_eq!(ship.weights("podinfo").await, (100, 0));
+        go_and_come_back(&ship, &canary()).await;
         ship.set_image("podinfo", version).await;
         ship.until_phase("podinfo", Phase::Succeeded).await;
         assert_eq!(ship.image("podinfo-primary").await, version);

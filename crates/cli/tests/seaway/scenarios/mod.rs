@@ -2,7 +2,7 @@
 
 mod bad_input;
 mod clocks;
-mod deletion;
+pub mod deletion;
 mod golden;
 mod hooks;
 mod inside_pods;

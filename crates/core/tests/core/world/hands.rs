@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use seaway_api::canary::Phase;
-use seaway_core::effect::Effect;
+use seaway_core::effect::{Destination, Effect};
 use seaway_core::invariants::commit;
 use seaway_core::observed::Revision;
 use seaway_core::plan::Plan;
@@ -84,15 +84,28 @@ impl World {
             Effect::SetSplit(split) => self.commit(plan, |world| {
                 let moved = world.split != Some(*split);
                 if moved {
+                    if world.to_apex {
+                        world.must_be_expected(plan);
+                    }
                     world.meddle(*split);
                 }
                 moved
             })?,
+            Effect::Announce(next) => {
+                assert_eq!(*next == Destination::Variants, self.to_apex, "announced is where the route leads already");
+                self.commit(plan, |world| {
+                    let news = !world.announced;
+                    if news {
+                        world.rewrite_route(world.split, world.to_apex, true);
+                    }
+                    news
+                })?;
+            }
             Effect::RouteToApex => self.commit(plan, |world| {
                 let splits = !world.to_apex && world.split.is_some();
                 if splits {
-                    (world.split, world.to_apex, world.route_changed) = (None, true, now);
-                    world.memory.settled_since = None;
+                    world.must_be_expected(plan);
+                    world.rewrite_route(None, true, false);
                 }
                 splits
             })?,
@@ -121,6 +134,12 @@ impl World {
             Effect::Ask(_) => {}
         }
         Ok(true)
+    }
+
+    /// The data plane has had time to learn where the route leads now.
+    fn must_be_expected(&self, plan: &Plan) {
+        let known = later(self.route_changed, SETTLING + plan.drain) <= self.now;
+        assert!(self.announced && known, "users are sent to Services that the data plane has not heard of");
     }
 
     fn create(&mut self, plan: &Plan, revision: &Revision, id: Option<String>) -> Result<(), Stop> {
