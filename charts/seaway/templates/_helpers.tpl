@@ -2,6 +2,11 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* By this name Flagger's own values select the pods of a release in their affinity. */}}
+{{- define "flagger.name" -}}
+{{- include "seaway.name" . -}}
+{{- end -}}
+
 {{- define "seaway.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
@@ -61,6 +66,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 {{- if ((.Values.controlplane).kubeconfig).secretName -}}
 {{- fail "controlplane.kubeconfig.secretName: routes in another cluster are not built, they are written where the canaries are; leave it empty" -}}
+{{- end -}}
+{{- if ((.Values.istio).kubeconfig).secretName -}}
+{{- fail "istio.kubeconfig.secretName: routes in another cluster are not built, they are written where the canaries are; leave it empty" -}}
 {{- end -}}
 {{- if and (not .Values.leaderElection.enabled) (gt (int .Values.leaderElection.replicaCount) 1) -}}
 {{- fail (printf "leaderElection.replicaCount: %d operators without election would all act at once; set leaderElection.enabled=true, or replicaCount=1" (int .Values.leaderElection.replicaCount)) -}}

@@ -93,8 +93,8 @@ async fn leader(cluster: &RealCluster, namespace: &str) -> Option<String> {
 }
 
 /// The server would take every object of the chart, and the pods of its Deployment, and knows each of their fields.
-async fn must_be_valid(cluster: &RealCluster, values: &[&str]) {
-    let mut objects = Rendered::with(values).0;
+async fn must_be_valid(cluster: &RealCluster, chart: Rendered) {
+    let mut objects = chart.0;
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let (metadata, template) = (&deployment["metadata"], &deployment["spec"]["template"]);
     let mut pod =
@@ -114,6 +114,28 @@ async fn must_be_valid(cluster: &RealCluster, values: &[&str]) {
         let taken = api.patch(name, &parameters, &Patch::Apply(&object)).await;
         taken.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
     }
+}
+
+/// The values that somebody has for Flagger's chart.
+const FLAGGER_VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seaway/real/values-for-flagger.yaml");
+
+/// The chart as it becomes with them. What it cannot do for them it says.
+fn as_for_flagger() -> Rendered {
+    let chart = Rendered::by(&["--values", FLAGGER_VALUES]).unwrap();
+    let deployment = chart.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let rule = "/spec/template/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0";
+    let avoided = &deployment.pointer(rule).unwrap()["podAffinityTerm"]["labelSelector"];
+    assert_eq!(*avoided, deployment["spec"]["selector"], "whom its pods avoid");
+    for (value, refusal) in [
+        ("istio.kubeconfig.secretName=other", "istio.kubeconfig.secretName: routes in another cluster are not built"),
+        ("controlplane.kubeconfig.secretName=other", "controlplane.kubeconfig.secretName: routes in another cluster"),
+        ("prometheus.install=true", "prometheus.install: this chart brings no Prometheus"),
+        ("image.repository=ghcr.io/fluxcd/flagger", "is Flagger's image and cannot run Seaway"),
+    ] {
+        let said = Rendered::by(&["--values", FLAGGER_VALUES, "--set", value]).err().unwrap_or_default();
+        assert!(said.contains(refusal), "{value}: {said}");
+    }
+    chart
 }
 
 /// The monitors' kinds, as the Prometheus operator brings them.
@@ -162,7 +184,8 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
                           serviceMonitor.enabled=true,serviceMonitor.namespace=seaway-system,\
                           podMonitor.enabled=true,podMonitor.namespace=seaway-system,\
                           podLabels.app\\.kubernetes\\.io/name=somebody-elses";
-        must_be_valid(&cluster, &[everything]).await;
+        must_be_valid(&cluster, Rendered::with(&[everything])).await;
+        must_be_valid(&cluster, as_for_flagger()).await;
         must_let_through_what_is_asked_for();
         // As the tutorial installs Flagger, but for the name of the chart.
         let chart = folder();

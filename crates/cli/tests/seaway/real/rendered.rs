@@ -94,15 +94,20 @@ pub struct Rendered(pub Vec<Value>);
 impl Rendered {
     /// With these values set.
     pub fn with(values: &[&str]) -> Self {
+        let arguments: Vec<_> = values.iter().flat_map(|value| ["--set", *value]).collect();
+        Self::by(&arguments).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// With these arguments to Helm; the error is what it says.
+    pub fn by(arguments: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(installed("helm"));
-        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]);
-        for value in values {
-            command.args(["--set", value]);
-        }
+        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]).args(arguments);
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
         let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
-        Self(objects.into_iter().filter(|object| !object.is_null()).collect())
+        Ok(Self(objects.into_iter().filter(|object| !object.is_null()).collect()))
     }
 
     /// Who the operator is and what it may do, as a manifest.
