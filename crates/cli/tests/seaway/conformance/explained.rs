@@ -56,9 +56,13 @@ pub fn explanation(difference: &Difference) -> Option<usize> {
 
 #[test]
 fn every_explained_difference_is_in_the_documentation() {
-    let text = include_str!("../../../../../docs/drydock.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(EXPLAINED.len() <= 25);
+    let documentation = include_str!("../../../../../docs/drydock.md");
+    let (_, known) = documentation.split_once("### Conformance").unwrap();
+    let (known, _) = known.split_once("\n### ").unwrap();
+    let known: Vec<_> = known.split("\n- ").skip(1).map(|entry| entry.split("\n\n").next().unwrap()).collect();
+    let known: Vec<_> = known.iter().map(|entry| entry.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert!(known.len() > EXPLAINED.len() && known.len() <= 25, "{} known differences: {known:#?}", known.len());
     for entry in EXPLAINED {
-        assert!(text.contains(entry.sentence), "docs/drydock.md lacks: {}", entry.sentence);
+        assert!(known.iter().any(|known| known == entry.sentence), "docs/drydock.md lacks: {}", entry.sentence);
     }
 }

@@ -13,7 +13,7 @@
 //! | times in the conditions of definitions | whether one was given | the clock |
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
-//! | addresses of Services | whether one was given | any free one, even the one of a dry run |
+//! | addresses of Services | by order of appearance | any free one |
 //! | ports of the nodes | whether one was given | any free one |
 //! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
 //! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
@@ -87,7 +87,6 @@ impl Mask {
             let count = self.counts.entry(what).or_default();
             *count += 1;
             let named = match what {
-                "address" => "<address>".to_owned(),
                 "port" => ":<port>/".to_owned(),
                 _ => format!("<{what} {count}>"),
             };
@@ -169,7 +168,7 @@ impl Mask {
         let Some(members) = metadata.as_object_mut() else { return self.value(metadata) };
         for (key, member) in members.iter_mut() {
             match key.as_str() {
-                "resourceVersion" if collective => *member = "<version>".into(),
+                "resourceVersion" if collective && *member != "" => *member = "<version>".into(),
                 "resourceVersion" => *member = self.version(member.as_str().unwrap_or_default()),
                 "creationTimestamp" | "deletionTimestamp" if member.is_string() => *member = "<time>".into(),
                 "continue" if *member != "" => *member = "<continue>".into(),

@@ -65,7 +65,7 @@ fn drydock_answers_as_kube_apiserver_does() {
                         return;
                     }
                     let steps = generator::script(seed);
-                    report.add(seed, steps.len(), servers.differences(&steps).await);
+                    report.add(seed, steps.len(), servers.sightings(&steps).await);
                 }
             })
         });
@@ -77,5 +77,7 @@ fn drydock_answers_as_kube_apiserver_does() {
             servers.replay_quietly(seed).await;
         }
         assert!(report.failed().is_empty(), "drydock and kube-apiserver differ");
+        let (once_only, all) = report.once_only();
+        assert!(once_only <= all / 50 + 3, "{once_only} of {all} sequences differ now and then");
     });
 }

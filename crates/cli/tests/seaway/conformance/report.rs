@@ -16,6 +16,8 @@ const PROGRESS_EVERY: usize = 500;
 struct Counts {
     sequences: usize,
     requests: usize,
+    /// Sequences that differed, and did not when they were played again.
+    once_only: usize,
     explained: BTreeMap<usize, usize>,
     /// By signature: how often, and a seed.
     unexplained: BTreeMap<String, (usize, u64)>,
@@ -26,10 +28,11 @@ struct Counts {
 pub struct Report(Mutex<Counts>);
 
 impl Report {
-    pub fn add(&self, seed: u64, requests: usize, differences: Vec<Difference>) {
+    pub fn add(&self, seed: u64, requests: usize, (differences, repeats): (Vec<Difference>, usize)) {
         let mut counts = self.0.lock().unwrap();
         counts.sequences += 1;
         counts.requests += requests;
+        counts.once_only += usize::from(repeats > 0);
         let (mut first, mut named) = (None, BTreeSet::new());
         for difference in differences {
             if let Some(entry) = explanation(&difference) {
@@ -45,6 +48,12 @@ impl Report {
         if counts.sequences.is_multiple_of(PROGRESS_EVERY) {
             eprintln!("{} sequences compared, {} differ", counts.sequences, counts.failed.len());
         }
+    }
+
+    /// Sequences whose answers depend on who was quicker: more than a few, and something is wrong half of the time.
+    pub fn once_only(&self) -> (usize, usize) {
+        let counts = self.0.lock().unwrap();
+        (counts.once_only, counts.sequences)
     }
 
     pub fn failed(&self) -> BTreeSet<u64> {
@@ -66,11 +75,13 @@ impl fmt::Display for Report {
         let explained: usize = counts.explained.values().sum();
         writeln!(
             out,
-            "{} sequences, {} requests: {} sequences differ in {} unexplained ways; {explained} differences are explained",
+            "{} sequences, {} requests: {} sequences differ in {} unexplained ways; {explained} differences are explained; {} \
+             sequences differed and, played again, did not",
             counts.sequences,
             counts.requests,
             counts.failed.len(),
             counts.unexplained.len(),
+            counts.once_only,
         )
     }
 }

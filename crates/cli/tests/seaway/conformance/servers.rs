@@ -102,6 +102,11 @@ impl Servers {
 
     /// What differs, and does so again.
     pub async fn differences(&self, steps: &[Step]) -> Vec<Difference> {
+        self.sightings(steps).await.0
+    }
+
+    /// The same, and how often something differed that did not when it was asked again.
+    pub async fn sightings(&self, steps: &[Step]) -> (Vec<Difference>, usize) {
         let generated = |step: &&Step| matches!(&step.body, Body::Text(text) if text.contains("generateName"));
         // Who is content with what is not too old may be shown a cache that has not heard of the last write.
         // One of a kind that is new may not go back to when it was.
@@ -112,13 +117,15 @@ impl Servers {
         let by_chance = steps.iter().filter(generated).count() > 1 || steps.iter().any(stale);
         let sightings = if by_chance { SIGHTINGS_BY_CHANCE } else { SIGHTINGS };
         let mut found = self.once(steps).await;
-        for _ in 1..sightings {
+        for repeats in 0..sightings {
             if found.iter().all(|difference| explanation(difference).is_some()) {
-                break;
+                return (found, repeats);
             }
-            found = self.once(steps).await;
+            if repeats + 1 < sightings {
+                found = self.once(steps).await;
+            }
         }
-        found
+        (found, 0)
     }
 
     /// Asks both and prints what they say: `METHOD /path content-type body`, one request per line.

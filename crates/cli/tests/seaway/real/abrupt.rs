@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
+use kube::api::DeleteParams;
 use seaway_api::canary::Phase;
+use seaway_api::foreign::gateway::HttpRoute;
 use seaway_drydock::pods::PodOptions;
 
 use super::cluster::{PARTS, RealCluster};
@@ -13,10 +15,16 @@ use super::gateways::{Contour, Gateway, Traefik};
 use super::haven::in_haven;
 use super::users::Users;
 use crate::harness::{Ground, NAMESPACES};
+use crate::scenarios::deletion::go_and_come_back;
 
-/// podinfo with two pods behind a Service, before anybody thought of a canary; and the same once more, which nobody rolls out.
+/// podinfo behind a Service and a route, before anybody thought of a canary; and the same once more, which nobody rolls out.
 const APPS: &str = include_str!("abrupt.yaml");
 const CANARY: &str = include_str!("abrupt-canary.yaml");
+
+/// Pods of each app: the more, the less is chance.
+const PODS: i32 = 6;
+/// Lost requests that chance decides about.
+const HANDFUL: u64 = 50;
 
 /// Users, while something happens; and how many requests failed meanwhile and shortly after.
 async fn lost(cluster: &RealCluster, mut users: Users, what: &str, happens: impl Future<Output = ()>) -> u64 {
@@ -41,19 +49,26 @@ fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
         cluster.apply(&here(APPS)).await;
         cluster.start_operator(&[]).await;
         for name in ["podinfo", "plain"] {
-            cluster.until("the app runs", async |cluster| cluster.ready(name).await == 2).await;
+            cluster.until("the app runs", async |cluster| cluster.ready(name).await == PODS).await;
         }
 
         let service: Service = cluster.api("test").get("podinfo").await.unwrap();
         let address = service.spec.unwrap().cluster_ip.unwrap().parse().unwrap();
-        let users = Users::of_service(SocketAddr::new(address, 9898));
-        let taken_over = lost(&cluster, users, "takeover of a Service", async {
+        let within = Users::of_service(SocketAddr::new(address, 9898));
+        // The gateway has a route to the Service that nobody knows of but the user.
+        let without = Users::of_gateway(G::WEB, "door.example.com");
+        without.forget_until_served().await;
+        let taken_over = async {
             cluster.sail(Duration::from_secs(2)).await;
             cluster.apply(&here(CANARY)).await;
             cluster.until_phase("podinfo", Phase::Initialized).await;
             cluster.until("the old pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
-        });
-        assert_eq!(taken_over.await, 0);
+        };
+        let within = lost(&cluster, within, "takeover of a Service", taken_over).await;
+        let without = lost(&cluster, without, "the same, for users of its gateway", async {}).await;
+        assert_eq!((within, without), (0, 0));
+        // From here on the gateway knows of the Service only what the operator tells it.
+        cluster.api::<HttpRoute>("test").delete("door", &DeleteParams::default()).await.unwrap();
 
         let users = Users::of_gateway(G::WEB, "www.example.com");
         let rolled_back = lost(&cluster, users, "rollback", async {
@@ -87,15 +102,22 @@ fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
                 .until("the rollout ended", async |cluster| {
                     let status = cluster.deployment("plain").await.status.unwrap_or_default();
                     status.observed_generation == Some(2)
-                        && status.updated_replicas == Some(2)
-                        && status.replicas == Some(2)
+                        && status.updated_replicas == Some(PODS)
+                        && status.replicas == Some(PODS)
                 })
                 .await;
         });
         let plain = plain.await;
+
+        let users = Users::of_gateway(G::WEB, "www.example.com");
+        let again = lost(&cluster, users, "deletion with revert, and the Canary once more", async {
+            go_and_come_back(&cluster, &here(CANARY)).await;
+            cluster.until("the target's pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
+        });
+        assert_eq!(again.await, 0);
         // Half as many are expected, since the primary has half of the users. But Envoy hears of a pod that stopped after 10 to
-        // 100 ms, as it happens, and loses a handful of requests until then: three standard deviations are chance.
-        let chance = 3.0 * ((ours + plain) as f64).sqrt();
+        // 100 ms, as it happens, and loses a handful of requests until then: of a handful, three standard deviations are chance.
+        let chance = if plain < HANDFUL { 3.0 * ((ours + plain) as f64).sqrt() } else { 0.0 };
         assert!(ours as f64 <= plain as f64 + chance, "a promotion lost {ours} requests, Kubernetes alone {plain}");
     });
 }

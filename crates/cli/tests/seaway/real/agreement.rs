@@ -85,7 +85,7 @@ async fn ask_all(web: &Web, echo: &Echo) -> Vec<(u64, routes::Asked, [Value; 3])
 /// Requests among which a weight shows.
 const CROWD: u32 = 2_000;
 /// How far a share may be from its weight, in points.
-const CLOSE: f64 = 5.0;
+const CLOSE: f64 = 3.0;
 
 /// Every gateway gives each backend its weight.
 async fn weigh_all(web: &Web) {
@@ -148,10 +148,11 @@ fn drydock_routes_as_traefik_and_envoy_do() {
         cluster.sail(Duration::from_secs(4)).await;
 
         let web = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
-        let (mut asked, mut quarrels, mut wrong) = (0, 0, String::new());
+        let (mut asked, mut served, mut quarrels, mut wrong) = (0, 0, 0, String::new());
         for (seed, request, [drydock, traefik, envoy]) in ask_all(&web, &echo).await {
             asked += 1;
             quarrels += u32::from(traefik != envoy);
+            served += u32::from(traefik == envoy && drydock == traefik && drydock["status"] == 200);
             if drydock != traefik && drydock != envoy {
                 let rules = &routes::route(seed)["spec"]["rules"];
                 let _ = writeln!(
@@ -160,7 +161,11 @@ fn drydock_routes_as_traefik_and_envoy_do() {
                 );
             }
         }
-        eprintln!("{ROUTES} routes, {asked} requests to each gateway; Traefik and Envoy disagree on {quarrels}");
+        eprintln!(
+            "{ROUTES} routes, {asked} requests to each gateway; a pod answers {served} of them behind all three alike; Traefik \
+             and Envoy disagree on {quarrels}"
+        );
+        assert!(quarrels * 6 < asked && served * 4 > asked, "this compares too little");
         assert!(wrong.is_empty(), "drydock answers as neither of them:\n{wrong}");
         weigh_all(&web).await;
     });

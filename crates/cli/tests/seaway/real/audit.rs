@@ -132,6 +132,8 @@ impl Audit {
 fn read(log: &PathBuf, at: &mut u64, rest: &mut String) {
     let Ok(mut file) = std::fs::File::open(log) else { return };
     let mut text = Vec::new();
+    let length = file.metadata().map_or(*at, |log| log.len());
+    assert!(length >= *at, "the audit log was begun anew, and what it said is lost");
     if file.seek(SeekFrom::Start(*at)).is_ok() && file.read_to_end(&mut text).is_ok() {
         *at += text.len() as u64;
         rest.push_str(&String::from_utf8_lossy(&text));

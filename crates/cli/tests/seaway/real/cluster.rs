@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -39,6 +39,9 @@ pub const PARTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager
 /// In the environment: what the operator may not do, although the chart grants it. `tools/grants` sets it.
 const WITHOUT_GRANT: &str = "SEAWAY_WITHOUT_GRANT";
 
+/// For so long a Lease may be lost because of something that was killed: a leader gives up after a quarter of its minute.
+const AFTERMATH: Duration = Duration::from_secs(30);
+
 /// A cluster, and the operator in it.
 pub struct RealCluster {
     pub audit: Audit,
@@ -49,6 +52,8 @@ pub struct RealCluster {
     pub etcd: Etcd,
     client: Client,
     image: OperatorImage,
+    /// When something was last killed.
+    struck: Option<Instant>,
     /// When refusals were nobody's fault.
     excused: Vec<(Timestamp, Option<Timestamp>)>,
     operator: Mutex<Option<Program>>,
@@ -100,6 +105,7 @@ impl RealCluster {
             etcd,
             client,
             image,
+            struck: None,
             excused: Vec::new(),
             operator: Mutex::default(),
             flags: Vec::new(),
@@ -182,13 +188,14 @@ impl RealCluster {
     }
 
     /// As the kubelet does: an operator that ended is started again. The only reason it may have is a Lease that it could not
-    /// renew in time, because the API server was away.
+    /// renew in time, because the API server or its store was killed.
     fn keep_operator(&self) {
         let mut operator = self.operator.lock().unwrap();
         let Some(ended) = operator.take_if(|operator| operator.ended().is_some()) else { return };
         drop(operator);
         let said = ended.said();
-        assert!(said.ends_with("error: leadership lost"), "the operator ended:\n{said}");
+        let was_struck = self.struck.is_some_and(|at| at.elapsed() < AFTERMATH);
+        assert!(was_struck && said.ends_with("error: leadership lost"), "the operator ended:\n{said}");
         eprintln!("the operator lost its Lease and is started again");
         self.restart_operator();
     }
@@ -217,6 +224,7 @@ impl RealCluster {
     pub async fn strike(&mut self, blow: fn(&mut Self)) {
         self.audit.hold();
         blow(self);
+        self.struck = Some(Instant::now());
         self.api.until_ready().await;
         let mut found = Vec::new();
         found.extend(self.listed::<Canary>().await.into_iter().map(|canary| ("canaries", canary)));

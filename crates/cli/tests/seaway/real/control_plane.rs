@@ -136,6 +136,8 @@ impl ApiServer {
             .args([file("service-account-signing-key-file", "accounts.key")])
             .args(["--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount"])
             .args([file("audit-policy-file", "audit-policy"), file("audit-log-path", "audit.log")])
+            // One file, however long.
+            .arg("--audit-log-maxsize=0")
             .args(["--endpoint-reconciler-type=none", "--allow-privileged=true"])
             .arg(format!("--enable-admission-plugins={}", plugins.join(",")));
         Program::start("kube-apiserver", folder, &mut command)

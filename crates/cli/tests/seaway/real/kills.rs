@@ -102,14 +102,18 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
     assert!(writes > 2 * CANARIES, "the invariants were hardly checked: after {writes} writes");
 }
 
-/// Canaries, ready for a rollout.
-async fn fleet(values: &[&str]) -> (RealCluster, Traefik) {
+/// Canaries, ready for a rollout. Every fifth of them has just begun to be initialised when something is killed.
+async fn fleet(values: &[&str], blow: Blow) -> (RealCluster, Traefik) {
     let mut cluster = RealCluster::start(PodOptions::default()).await;
     let traefik = Traefik::start(&cluster).await;
     cluster.apply(NAMESPACES).await;
     cluster.start_operator(values).await;
-    for name in names() {
+    for (number, name) in names().enumerate() {
         cluster.apply(&MANIFEST.replace("NAME", &name)).await;
+        if number % 5 == 4 {
+            assert!(cluster.status(&name).await.phase.is_initializing());
+            cluster.strike(blow).await;
+        }
     }
     for name in names() {
         cluster.until_phase(&name, Phase::Initialized).await;
@@ -124,8 +128,9 @@ fn parts() -> Vec<&'static str> {
 #[test]
 fn killed_at_twenty_points_the_control_plane_harms_no_rollout() {
     in_haven("real::kills::killed_at_twenty_points_the_control_plane_harms_no_rollout", &parts(), async || {
-        let (mut cluster, _traefik) = fleet(&[]).await;
-        roll_out_under_blows(&mut cluster, "the API server", "6.0.1", |cluster| cluster.api.crash()).await;
+        let blow: Blow = |cluster| cluster.api.crash();
+        let (mut cluster, _traefik) = fleet(&[], blow).await;
+        roll_out_under_blows(&mut cluster, "the API server", "6.0.1", blow).await;
         roll_out_under_blows(&mut cluster, "etcd", "6.0.2", |cluster| cluster.etcd.crash()).await;
     });
 }
@@ -135,11 +140,11 @@ fn killed_at_twenty_points_the_control_plane_harms_no_rollout() {
 #[test]
 fn killed_at_twenty_points_the_operator_harms_no_rollout() {
     in_haven("real::kills::killed_at_twenty_points_the_operator_harms_no_rollout", &parts(), async || {
-        let (mut cluster, _traefik) = fleet(&["leaderElection.enabled=false"]).await;
         let blow: Blow = |cluster| {
             cluster.kill_operator();
             cluster.restart_operator();
         };
+        let (mut cluster, _traefik) = fleet(&["leaderElection.enabled=false"], blow).await;
         roll_out_under_blows(&mut cluster, "the operator", "6.0.1", blow).await;
 
         cluster.kill_operator();
