@@ -10,7 +10,7 @@ test: ## Run every test; print how many ran and why any was skipped
 tools: ## Install the real parts that the tests run beside drydock (needs Go and Python)
 	@tools/install
 
-zoo: ## Put twenty known bugs into the code, one at a time; each must be caught by its test
+zoo: ## Put every known bug into the code, one at a time; each must be caught by its test
 	@tools/zoo
 
 swarm: ## Random rollouts with two to eight faults each: RUNS=2000 SEED=1

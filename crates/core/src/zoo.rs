@@ -2,7 +2,7 @@
 //!
 //! A test of the tests. Each constant is one bug, and `false` unless its feature is on; the rule beside which it stands
 //! then has the bug, and the test that `tools/zoo.tsv` names must fail (`make zoo`). Features are never on by default, and
-//! with one of them no release can be built. `Z1` to `Z20` are numbered across all crates.
+//! with one of them no release can be built. `Z1` to `Z21` are numbered across all crates.
 
 /// Z1, Flagger #1898: the primary does not come up with the promoted revision, and the rollback is the usual one: all
 /// traffic to that primary, and the healthy canary goes.
@@ -45,6 +45,10 @@ pub(crate) const WAITS_FOR_A_DEAD_PRIMARY: bool = cfg!(feature = "zoo-z18-stuck-
 /// Z19, Flagger: nobody tells the rollout that its canary is being deleted, so it takes back what the deletion does.
 pub(crate) const ROLLS_ON_WHILE_REVERTING: bool = cfg!(feature = "zoo-z19-rolls-on-while-reverting");
 
+/// Z21, every operator that writes routes: a route that serves users leads to a Service that the data plane has not heard of.
+/// Envoy answers 503 until it has.
+pub(crate) const LEADS_WHERE_NOBODY_WAITS: bool = cfg!(feature = "zoo-z21-leads-where-nobody-waits");
+
 const ANY: bool = ROLLS_BACK_TO_A_BROKEN_PRIMARY
     || ROLLS_BACK_WITHOUT_INTENT
     || LEAVES_THE_ROUTE_AT_A_GATE
@@ -56,6 +60,7 @@ const ANY: bool = ROLLS_BACK_TO_A_BROKEN_PRIMARY
     || MISSING_DATA_PASSES
     || STAMPS_BEFORE_ACTING
     || WAITS_FOR_A_DEAD_PRIMARY
-    || ROLLS_ON_WHILE_REVERTING;
+    || ROLLS_ON_WHILE_REVERTING
+    || LEADS_WHERE_NOBODY_WAITS;
 
 const _: () = assert!(cfg!(debug_assertions) || !ANY, "bugs of the zoo are for tests, not for releases");

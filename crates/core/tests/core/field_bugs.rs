@@ -222,3 +222,11 @@ fn a_deletion_midway_ends_the_rollout() {
         assert!(!terminating || world.weight() == 0, "{} % while everything is put back", world.weight());
     });
 }
+
+/// Z21: a deletion led the route to the apex, and the next Canary led it back, at once. Envoy had never heard of those Services.
+#[test]
+fn users_are_led_where_they_are_waited_for() {
+    for story in ["delete at rest", "a route that another Canary left"] {
+        tell(&of(story), |_| ());
+    }
+}
