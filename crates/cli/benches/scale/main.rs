@@ -1,8 +1,9 @@
 //! What many canaries cost: the operator as a process of its own against an API server in this one, over loopback, in
 //! real time.
 //!
-//! `make bench` runs it; `SIZES=100,1000` chooses the numbers of canaries, `GROUND=real` a real kube-apiserver. Pods are scripted, see `scripted.rs`. Both
-//! processes share the machine's processors, so times are those of a busy cluster, and processor time says more.
+//! `make bench` runs it; `SIZES=100,1000` chooses the numbers of canaries, `GROUND=real` a real kube-apiserver. Pods are
+//! scripted, see `scripted.rs`. Both processes share the machine's processors, so times are those of a busy cluster, and
+//! processor time says more.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -59,4 +60,9 @@ fn main() {
         runtime.shutdown_background();
     }
     report::print(&measured, if real { "a real kube-apiserver" } else { "drydock" });
+    let missing: usize = measured.iter().map(|size| size.missing).sum();
+    if missing > 0 {
+        eprintln!("{missing} canaries were not initialised or not promoted in time");
+        std::process::exit(1);
+    }
 }

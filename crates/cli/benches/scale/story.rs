@@ -41,6 +41,8 @@ impl Size {
 /// What one size cost.
 pub struct Measured {
     pub size: Size,
+    /// Canaries that were not initialised or not promoted in time: figures without them mean nothing.
+    pub missing: usize,
     /// From the start of the operator until the last of the new canaries was initialised.
     pub initialised: Duration,
     /// A new operator on all the canaries: until it leads with full caches, and the most memory it took for that.
@@ -123,8 +125,14 @@ impl<S: Server + Door> Ground<S> {
     }
 }
 
-/// Waits until `done` counts to `all`, telling how far it is.
-pub async fn until(what: &str, operator: &mut Operator, all: usize, limit: Duration, done: impl Fn() -> usize) {
+/// Waits until `done` counts to `all`, telling how far it is. Returns how many are missing when the time is over.
+pub async fn until(
+    what: &str,
+    operator: &mut Operator,
+    all: usize,
+    limit: Duration,
+    done: impl Fn() -> usize,
+) -> usize {
     let start = Instant::now();
     let mut told = start;
     loop {
@@ -132,11 +140,11 @@ pub async fn until(what: &str, operator: &mut Operator, all: usize, limit: Durat
         let count = done();
         if count >= all {
             eprintln!("{what}: {count} of {all} after {:.1} s", start.elapsed().as_secs_f64());
-            return;
+            return 0;
         }
         if start.elapsed() > limit {
             eprintln!("{what}: only {count} of {all} after {:.0} s, going on", limit.as_secs_f64());
-            return;
+            return all - count;
         }
         if told.elapsed() > Duration::from_secs(5) {
             told = Instant::now();
@@ -160,7 +168,7 @@ pub async fn run(size: Size, api: impl Server + Door) -> Measured {
     let mut first = ground.operator();
     let resting = || timeline.count(|marks| marks.rests);
     let limit = Duration::from_secs(1_200);
-    until(&format!("{canaries} canaries: initialised"), &mut first, canaries, limit, resting).await;
+    let mut missing = until(&format!("{canaries} canaries: initialised"), &mut first, canaries, limit, resting).await;
     let initialised = start.elapsed();
     ground.quiet().await;
     report(&format!("{canaries} canaries: after initialisation"), &first.usage());
@@ -186,7 +194,7 @@ pub async fn run(size: Size, api: impl Server + Door) -> Measured {
         let changes = timeline.changes(size.at_once()).as_secs_f64();
         eprintln!("{canaries} canaries: {} images changed within {changes:.2} s", size.at_once().len());
         let finished = || timeline.count(|marks| marks.finished.is_some());
-        until(&format!("{canaries} canaries: promoted"), operator, canaries, limit, finished).await;
+        missing += until(&format!("{canaries} canaries: promoted"), operator, canaries, limit, finished).await;
         ground.quiet().await;
     })
     .await;
@@ -194,6 +202,7 @@ pub async fn run(size: Size, api: impl Server + Door) -> Measured {
     operator.stop().await;
     Measured {
         size,
+        missing,
         initialised,
         ready,
         start_peak,

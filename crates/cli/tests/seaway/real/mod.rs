@@ -29,6 +29,7 @@ mod rollout;
 mod routes;
 mod splits;
 mod users;
+mod versions;
 
 pub use control_plane::{ApiServer, Etcd};
 pub use haven::in_haven;
