@@ -72,16 +72,16 @@ impl Router for GatewayApi {
             repair(&mut patch, subject, &seen, shape, None);
             patch.finish().is_none()
         });
-        let is_true = |changes: Result<Vec<Change>, Refusal>| changes.is_ok_and(|missing| missing.is_empty());
-        let (to_apex, next) = if canary.is_being_deleted() {
-            (is_true(self.lead_to_apex(subject, world)), Destination::Apex)
-        } else {
-            let rule = shape.as_ref().and_then(|shape| our_rule(subject, &seen, shape));
-            let rule = rule.and_then(|index| list(&seen, "/spec/rules").get(index));
-            (rule.is_some_and(|rule| release::leads_to_apex(subject, rule)), Destination::Variants)
-        };
-        let announced = (to_apex || next == Destination::Apex) && is_true(self.announce(subject, world, next));
         let split = split(subject, &seen);
+        let is_true = |changes: Result<Vec<Change>, Refusal>| changes.is_ok_and(|missing| missing.is_empty());
+        let (to_apex, announced) = if canary.is_being_deleted() {
+            (is_true(self.lead_to_apex(subject, world)), is_true(self.announce(subject, world, Destination::Apex)))
+        } else {
+            let rule = shape.filter(|_| split.is_none()).and_then(|shape| our_rule(subject, &seen, &shape));
+            let rule = rule.and_then(|index| list(&seen, "/spec/rules").get(index));
+            let to_apex = rule.is_some_and(|rule| release::leads_to_apex(subject, rule));
+            (to_apex, to_apex && is_true(self.announce(subject, world, Destination::Variants)))
+        };
         RouteReading {
             settled,
             route: Some(Route { split, shape_ok, unsettled, to_apex, announced, ..Route::default() }),
