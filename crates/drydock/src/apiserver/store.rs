@@ -5,6 +5,7 @@
 //! is compacted, so a list can be continued, or served stale, at the version it began with. All state is behind one
 //! lock and a write is a plain function call under it, which makes read-modify-write trivially atomic.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +64,8 @@ pub(crate) struct State {
     dependents: BTreeMap<String, BTreeSet<Id>>,
     /// Addresses of Services, and whose they are.
     addresses: BTreeMap<IpAddr, Id>,
+    /// The host part of the last one that was given out, if only in a dry run.
+    pub(crate) last_address: Cell<u16>,
     /// Objects of which a real server would have stored more than it shows.
     untidy: BTreeSet<Id>,
 }
@@ -82,6 +85,8 @@ impl Store {
             by_uid: BTreeMap::new(),
             dependents: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            // The first belongs to the API server.
+            last_address: Cell::new(1),
             untidy: BTreeSet::new(),
         }))
     }
@@ -166,11 +171,6 @@ impl State {
     /// The Service that has an address.
     pub(crate) fn holder(&self, address: IpAddr) -> Option<&Id> {
         self.addresses.get(&address)
-    }
-
-    /// The addresses that Services have, in order.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.addresses.keys().copied()
     }
 
     /// Whether the next write of an object is one even if it changes nothing.

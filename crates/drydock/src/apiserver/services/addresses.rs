@@ -42,7 +42,7 @@ pub(super) fn keep(service: &mut Value, old: &Value) {
     }
 }
 
-/// Gives a Service the address it asks for, or the lowest free one of 10.96/16. The first belongs to the API server.
+/// Gives a Service the address it asks for, or a free one of 10.96/16.
 pub(super) fn give(service: &mut Value, state: &State, dry_run: bool) -> Result<(), Hitch> {
     let asked = texts(service, "clusterIPs").into_iter().next().unwrap_or_default();
     if is_name(service) || asked == "None" {
@@ -65,11 +65,16 @@ pub(super) fn give(service: &mut Value, state: &State, dry_run: bool) -> Result<
     Ok(())
 }
 
-/// The lowest address nobody has.
+/// The next address that nobody has. A real server draws one, so what somebody had a moment ago, or was shown in a dry run, is
+/// not given out again soon.
 fn free(state: &State) -> Option<Ipv4Addr> {
-    let first = 2;
-    let mut taken = state.addresses().skip_while(|taken| *taken < IpAddr::V4(address(first))).peekable();
-    (first..=u16::MAX).map(address).find(|address| taken.next_if_eq(&IpAddr::V4(*address)).is_none())
+    let last = state.last_address.get();
+    let host = (last..=u16::MAX)
+        .skip(1)
+        .chain(2..=last)
+        .find(|host| state.holder(IpAddr::V4(address(*host))).is_none())?;
+    state.last_address.set(host);
+    Some(address(host))
 }
 
 /// An address of 10.96/16.

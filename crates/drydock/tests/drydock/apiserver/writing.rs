@@ -123,6 +123,21 @@ async fn a_deployment_gets_the_defaults_of_a_real_server() {
     );
 }
 
+/// A real server draws them. Whoever still holds a connection to one that is gone must not reach another Service.
+#[tokio::test(start_paused = true)]
+async fn the_address_of_a_service_that_is_gone_is_not_the_next_ones() {
+    let api: Api<Service> = Api::default_namespaced(server().client("test"));
+    let mut addresses = Vec::new();
+    for dry_run in [true, false, false] {
+        let parameters = PostParams { dry_run, ..PostParams::default() };
+        addresses.push(api.create(&parameters, &service("a")).await.unwrap().spec.unwrap().cluster_ip.unwrap());
+        if !dry_run {
+            api.delete("a", &DeleteParams::default()).await.unwrap();
+        }
+    }
+    assert_eq!(addresses, ["10.96.0.2", "10.96.0.3", "10.96.0.4"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn services_get_addresses_in_order_and_keep_them() {
     let api: Api<Service> = Api::default_namespaced(server().client("test"));
