@@ -76,8 +76,8 @@ pub(crate) struct Behaviour {
     pub(crate) hide: fn(&mut Value),
     /// Completes a new object, given what else is stored.
     pub(crate) prepare: fn(&mut Value, &State, Timestamp),
-    /// Completes a changed object, given its old state and what else is stored.
-    pub(crate) prepare_update: fn(&mut Value, &Value, &State, Timestamp),
+    /// Completes a changed object, given its old state and the sub-resource that is written.
+    pub(crate) prepare_update: fn(&mut Value, &Value, &str),
     /// Whether `check` says everything, also which fields must be there.
     pub(crate) complete_rules: bool,
     /// Maps of which the rules for a change tell an empty one from none.
@@ -141,7 +141,7 @@ const PLAIN: Behaviour = Behaviour {
     amounts: &[],
     hide: |_| {},
     prepare: |_, _, _| {},
-    prepare_update: |_, _, _, _| {},
+    prepare_update: |_, _, _| {},
     complete_rules: false,
     told_apart: &[],
     second: Second::Never,
@@ -325,7 +325,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             blind_update: false,
             columns: columns::LEASES,
             prepare: |lease, _, _| lease_as_offered(lease),
-            prepare_update: |lease, _, _, _| lease_as_offered(lease),
+            prepare_update: |lease, _, _| lease_as_offered(lease),
             check: lease,
             ..PLAIN
         },
@@ -341,7 +341,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
                 meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
             },
             // Its finalizer is the server's: a client that leaves it out must not lose the contents.
-            prepare_update: |namespace, old, _, _| {
+            prepare_update: |namespace, old, _| {
                 meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
             },
             contents: Some(Contents {
@@ -391,7 +391,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             },
             complete_rules: true,
             second: Second::BeforeTheChange,
-            prepare_update: |pod, old, _, _| {
+            prepare_update: |pod, old, _| {
                 admit(pod);
                 if let Some(class) = old.pointer("/status/qosClass") {
                     meta::child(pod, "status").entry("qosClass").or_insert(class.clone());

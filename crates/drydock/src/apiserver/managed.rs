@@ -82,17 +82,27 @@ impl Managed {
 
     /// Writes `metadata.managedFields`.
     pub(crate) fn write_to(&self, object: &mut Value) {
-        let entries: Vec<_> = self.0.iter().map(Entry::to_json).collect();
+        let entries: Vec<_> = self.sorted().map(Entry::to_json).collect();
         meta::set(meta::metadata(object), "managedFields", (!entries.is_empty()).then(|| entries.into()));
     }
 
     /// Whether the same managers own the same fields, whenever they wrote them.
     pub(crate) fn is_but_for_times(&self, other: &Self) -> bool {
         let undated = |managed: &Self| {
-            let entries = managed.0.iter().map(|entry| Entry { time: String::new(), ..entry.clone() });
+            let entries = managed.sorted().map(|entry| Entry { time: String::new(), ..entry.clone() });
             entries.collect::<Vec<_>>()
         };
         undated(self) == undated(other)
+    }
+
+    /// In the order in which they are stored: who applied first, then whoever wrote earlier, then by name.
+    fn sorted(&self) -> impl Iterator<Item = &Entry> {
+        let mut entries: Vec<_> = self.0.iter().collect();
+        entries.sort_by_key(|entry| {
+            let Manager { name, operation, api_version, subresource } = &entry.manager;
+            (*operation == Operation::Update, &entry.time, name, api_version, subresource)
+        });
+        entries.into_iter()
     }
 
     /// The fields of one manager.

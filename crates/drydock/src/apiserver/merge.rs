@@ -40,7 +40,11 @@ pub(crate) fn apply(schema: &Schema, live: &Value, applied: &Value) -> Value {
 
 /// Items of both lists; shared ones merge and follow the applied order, the others stay where they were.
 fn apply_items(schema: &Schema, live: &[Value], applied: &[Value]) -> Vec<Value> {
-    let known: BTreeMap<_, _> = live.iter().map(|item| (item_step(schema, item), item)).collect();
+    // What is there twice is not merged with, but replaced.
+    let mut known: BTreeMap<_, Option<&Value>> = BTreeMap::new();
+    for item in live {
+        known.entry(item_step(schema, item)).and_modify(|known| *known = None).or_insert(Some(item));
+    }
     let wanted: BTreeSet<_> = applied.iter().map(|item| item_step(schema, item)).collect();
     let mut done = BTreeSet::new();
     let mut merged = Vec::new();
@@ -52,7 +56,8 @@ fn apply_items(schema: &Schema, live: &[Value], applied: &[Value]) -> Vec<Value>
         } else if rest.next_if(|item| done.contains(&item_step(schema, item))).is_some() {
         } else if let Some(item) = new.next() {
             let step = item_step(schema, item);
-            merged.push(known.get(&step).map_or_else(|| item.clone(), |live| apply(schema.item(), live, item)));
+            let live = known.get(&step).copied().flatten();
+            merged.push(live.map_or_else(|| item.clone(), |live| apply(schema.item(), live, item)));
             done.insert(step);
         } else {
             return merged;
@@ -238,6 +243,15 @@ mod tests {
             merged,
             json!({"containers": [{"name": "sidecar", "image": "s"}, {"name": "main", "image": "2", "tty": true}, {"name": "new", "image": "n"}]})
         );
+    }
+
+    #[test]
+    fn an_applied_item_replaces_those_that_are_there_twice() {
+        let schema = Schema::named("core.v1.Container");
+        let live =
+            json!({"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "valueFrom": {"fieldRef": {}}}]});
+        let merged = apply(&schema, &live, &json!({"env": [{"name": "A", "value": "2"}]}));
+        assert_eq!(merged, json!({"env": [{"name": "A", "value": "2"}, {"name": "B"}]}));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(crate) struct State {
     dependents: BTreeMap<String, BTreeSet<Id>>,
     /// Addresses of Services, and whose they are.
     addresses: BTreeMap<IpAddr, Id>,
-    /// The host part of the last one that was given out, if only in a dry run.
+    /// The host part of the last one that was given out.
     pub(crate) last_address: Cell<u16>,
     /// Objects of which a real server would have stored more than it shows.
     untidy: BTreeSet<Id>,

@@ -60,7 +60,7 @@ impl Server {
         match self.update_shaped(call, object) {
             Ok(answer) => {
                 if let Answer::Object(_, object) = &answer {
-                    warnings.extend((call.served.resource.behaviour.warn_changed)(live.as_deref(), object));
+                    warnings.extend(advice(call, live.as_deref(), object));
                     warnings.extend(unclaimed_finalizers(call, &held, object));
                 }
                 Ok(Reply { answer, warnings })
@@ -191,10 +191,7 @@ impl Server {
         let mut warnings = shape(call, &mut new)?;
         match self.replace_shaped(state, call, live, new, ownership) {
             Ok(object) => {
-                // Who scales an object changes what it should be.
-                if ["", "scale"].contains(&call.subresource.as_str()) {
-                    warnings.extend((call.served.resource.behaviour.warn_changed)(Some(live), &object));
-                }
+                warnings.extend(advice(call, Some(live), &object));
                 warnings.extend(unclaimed_finalizers(call, &meta::finalizers(live), &object));
                 Ok(Written { object, warnings })
             }
@@ -231,7 +228,7 @@ impl Server {
             let begun = (resource.behaviour.begin)(&mut new, Some(live), state, call.dry_run());
             begun.map_err(|hitch| hitch.refuse(resource, meta::name(live)))?;
         }
-        (resource.behaviour.prepare_update)(&mut new, live, state, self.clock.now());
+        (resource.behaviour.prepare_update)(&mut new, live, &call.subresource);
         if resource.behaviour.generation {
             let bump = rewritten
                 || desired_state_changed(call, live, &new)
@@ -280,6 +277,14 @@ fn pointed_numbers(call: &Call, object: &mut Value) -> Vec<Pointed> {
 fn id_of(call: &Call, object: &Value) -> Id {
     let key = Key { namespace: meta::namespace(object).into(), name: meta::name(object).into() };
     (call.served.resource.id.clone(), key)
+}
+
+/// What whoever wrote an object should know. Who scales it changes what it should be; who writes its status does not.
+fn advice(call: &Call, live: Option<&Value>, object: &Value) -> Vec<String> {
+    match call.subresource.as_str() {
+        "" | "scale" => (call.served.resource.behaviour.warn_changed)(live, object),
+        _ => Vec::new(),
+    }
 }
 
 /// Custom resources may have finalizers that do not say whose they are, but it is not recommended.

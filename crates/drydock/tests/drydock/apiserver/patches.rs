@@ -203,7 +203,7 @@ async fn status_is_applied_on_its_own_endpoint() {
     let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "status": {"replicas": 3}});
     let changed = api.patch_status("podinfo", &PatchParams::apply("controller"), &Patch::Apply(status)).await.unwrap();
     assert_eq!(changed.status.unwrap().replicas, Some(3));
-    let entry = changed.metadata.managed_fields.unwrap().pop().unwrap();
+    let entry = changed.metadata.managed_fields.unwrap().remove(0);
     assert_eq!((entry.operation.as_deref(), entry.subresource.as_deref()), (Some("Apply"), Some("status")));
     assert_eq!(entry.fields_v1.unwrap().0, json!({"f:status": {"f:replicas": {}}}));
 }
