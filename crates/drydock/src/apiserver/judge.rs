@@ -13,7 +13,7 @@ use super::plain_numbers::Pointed;
 use super::ratchet::forgive;
 use super::registry::Resource;
 use super::request::Call;
-use super::rules::new_event;
+use super::rules::{in_newer_words, new_event};
 use super::scale;
 use super::validate::{self, Strictness};
 
@@ -133,8 +133,11 @@ fn own_rules(call: &Call, object: &Value, pointed: &[Pointed], old: Option<&Valu
     let blocked = causes.iter().any(Cause::blocks_rules);
     if causes.len() == told {
         (behaviour.check)(object, causes);
-        if old.is_none() && resource.lens.is_some() {
-            new_event(object, causes);
+        if resource.lens.is_some() {
+            in_newer_words(causes);
+            if old.is_none() {
+                new_event(object, causes);
+            }
         }
         if call.subresource == "status" {
             (behaviour.check_status)(object, causes);

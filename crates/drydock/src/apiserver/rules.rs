@@ -9,6 +9,7 @@ use super::meta;
 use super::pod_rules;
 use super::quantity::Quantity;
 use super::toleration_rules::more_tolerations;
+use super::validate::qualified_key;
 
 /// A field that keeps the value it was given first.
 pub(super) fn immutable(old: &Value, new: &Value, pointer: &str, causes: &mut Vec<Cause>) {
@@ -139,16 +140,47 @@ pub(super) fn label_with_name(namespace: &mut Value) {
 
 /// An event lives where the object it is about lives; cluster-wide objects have theirs in `default`.
 pub(super) fn event(object: &Value, causes: &mut Vec<Cause>) {
-    let involved = meta::text(object, "/involvedObject/namespace");
-    let wrong =
-        if involved.is_empty() { meta::namespace(object) != "default" } else { involved != meta::namespace(object) };
+    let (involved, namespace) = (meta::text(object, "/involvedObject/namespace"), meta::namespace(object));
     let modern = object.get("eventTime").is_some_and(Value::is_string);
-    if modern && meta::text(object, "/action").is_empty() {
-        causes.push(Cause::required("action", ""));
-        return;
-    }
-    if wrong {
+    let lives_there = match (involved, modern) {
+        ("", true) => ["default", "kube-system"].contains(&namespace),
+        ("", false) => namespace == "default",
+        (involved, modern) => modern || involved == namespace,
+    };
+    if !lives_there {
         causes.push(Cause::invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace"));
+    }
+    if modern {
+        modern_event(object, causes);
+    }
+}
+
+/// Whoever says when something happened says who saw it and what was done, and is brief.
+fn modern_event(object: &Value, causes: &mut Vec<Cause>) {
+    let text = |field: &str| meta::text(object, &format!("/{field}"));
+    for (field, most) in [
+        ("reportingComponent", usize::MAX),
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+        ("message", 1024),
+    ] {
+        if text(field).is_empty() && field != "message" {
+            causes.push(Cause::required(field, ""));
+        }
+        if text(field).len() > most {
+            causes.push(Cause::invalid(field, &json!(""), &format!("can have at most {most} characters")));
+        }
+        if field == "reportingComponent" {
+            qualified_key(text(field), field, causes);
+        }
+    }
+}
+
+/// What is wrong with an Event, for somebody who knows it by its newer name.
+pub(super) fn in_newer_words(causes: &mut [Cause]) {
+    for cause in causes.iter_mut().filter(|cause| cause.field == "reportingComponent") {
+        "reportingController".clone_into(&mut cause.field);
     }
 }
 
@@ -234,5 +266,29 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_with_a_time_says_who_saw_what() {
+        let mut told = json!({
+            "metadata": {"namespace": "default"}, "eventTime": "2026-01-02T03:04:05.000000Z", "action": "look",
+            "reason": "r".repeat(129), "reportingComponent": "seaway", "reportingInstance": "",
+        });
+        let wrong = |told: &Value| {
+            let mut causes = Vec::new();
+            event(told, &mut causes);
+            causes.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            wrong(&told),
+            ["reportingInstance: Required value", "reason: Invalid value: \"\": can have at most 128 characters"]
+        );
+        told["eventTime"] = Value::Null;
+        assert_eq!(wrong(&told), [""; 0], "without a time nobody asks");
     }
 }

@@ -9,8 +9,9 @@ use super::cluster::RealCluster;
 use super::users::Users;
 use crate::harness::Ground;
 
-/// From the gateway's word that it has the route until its workers have it too. Traefik gathers changes for two seconds.
-const TAKEN_UP: Duration = Duration::from_millis(2500);
+/// From the word that a gateway has the route until its workers have it too. Traefik gathers changes for two seconds, and Envoy
+/// hears of them from Contour, which has given its word by then.
+const TAKEN_UP: Duration = Duration::from_millis(3500);
 /// Fewer answers than this prove nothing. More are counted for as long as the split lasts: a gateway that draws lots is a
 /// point off now and then.
 const ENOUGH: u64 = 2_000;
