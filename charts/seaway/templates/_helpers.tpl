@@ -58,7 +58,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 
 {{/* Values that cannot work together, or that ask for what is not there. Types and ranges are in values.schema.json. */}}
 {{- define "seaway.checks" -}}
-{{- if regexMatch "(^|/)flagger$" (.Values.image.repository | toString) -}}
+{{- if regexMatch "(^|/)flagger([:@][^/]*)?$" (.Values.image.repository | toString) -}}
 {{- fail (printf "image.repository: %s is Flagger's image and cannot run Seaway; remove image.repository and image.tag from your values" .Values.image.repository) -}}
 {{- end -}}
 {{- if (.Values.prometheus).install -}}

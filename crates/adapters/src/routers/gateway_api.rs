@@ -20,6 +20,7 @@ use seaway_core::split::{Split, Variant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use self::release::Variants;
 use self::rule::{OUR_FILTERS, Shape};
 use super::{Backend, Capabilities, RouteReading, Router, Subject};
 use crate::change::{Change, Kind};
@@ -125,14 +126,14 @@ impl Router for GatewayApi {
     fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, &seen);
+        release::lead_to_apex(&mut patch, subject, &seen, Variants::Named);
         Ok(patch.finish().into_iter().collect())
     }
 
     fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, &seen);
+        release::lead_to_apex(&mut patch, subject, &seen, Variants::Forgotten);
         release::let_go(&mut patch, subject.canary);
         Ok(patch.finish().into_iter().collect())
     }
@@ -271,11 +272,13 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
             }
         }
     } else {
+        let path = format!("/spec/rules/{index}/backendRefs");
+        let mut backends = merged_backends(subject, seen, index, |variant| split.unwrap_or(fallback).weight(variant));
+        // Taken over from the apex Service, the rule goes on to name it.
+        let apex = list(seen, &path).iter().find(|seen_ref| release::is_apex(subject.canary, seen_ref));
+        backends.extend(apex.map(release::without_share));
         test_names(patch, seen, index);
-        patch.set(
-            &format!("/spec/rules/{index}/backendRefs"),
-            merged_backends(subject, seen, index, |variant| split.unwrap_or(fallback).weight(variant)),
-        );
+        patch.set(&path, backends);
         for rule in others {
             if let Some(split) = split {
                 set_weights(patch, subject, seen, rule, split);
@@ -433,11 +436,14 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     whole.or_else(half).or_else(|| splits.first().copied()).or_else(left).or_else(empty)
 }
 
-/// The rule names exactly our backends, in our order, at our port.
+/// The rule names exactly our backends, in our order, at our port; and maybe the apex Service, without a share.
 fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
-    refs.len() == subject.backends.len()
-        && refs.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
+    let (ours, named) = refs.split_at(subject.backends.len().min(refs.len()));
+    ours.len() == subject.backends.len()
+        && named.len() <= 1
+        && named.iter().all(|seen_ref| release::is_apex(subject.canary, seen_ref) && weight_of(seen_ref) == 0)
+        && ours.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
             is_ours(subject, seen_ref, backend) && number(seen_ref, "/port") == Some(backend.port)
         })
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::error::{ApiError, Result};
+use super::validate::{no_label_value, unqualified};
 
 /// One condition on one label.
 #[derive(Clone, Debug)]
@@ -121,14 +122,12 @@ impl<'a> Words<'a> {
             word if is_name(word) => word.to_owned(),
             word => return Err(format!("found '{word}', expected: identifier")),
         };
-        if missing {
-            return Ok(Requirement { key, test: Test::Missing });
-        }
         let test = match self.peek() {
+            _ if missing => Test::Missing,
             "" | "," => Test::Exists,
             _ => self.test()?,
         };
-        Ok(Requirement { key, test })
+        possible(Requirement { key, test })
     }
 
     fn test(&mut self) -> Result<Test, Complaint> {
@@ -192,6 +191,29 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Labels that no object can have are not asked for.
+fn possible(requirement: Requirement) -> Result<Requirement, Complaint> {
+    let key = &requirement.key;
+    let mut wrong = Vec::new();
+    let why = unqualified(key);
+    if !why.is_empty() {
+        wrong.push(format!("<nil>: Invalid value: {key:?}: {}", why.join("; ")));
+    }
+    if let Test::In(values) | Test::NotIn(values) = &requirement.test {
+        for (at, value) in values.iter().enumerate() {
+            let why = no_label_value(value);
+            if !why.is_empty() {
+                wrong.push(format!("values[{at}][{key}]: Invalid value: {value:?}: {}", why.join("; ")));
+            }
+        }
+    }
+    match wrong.as_slice() {
+        [] => Ok(requirement),
+        [one] => Err(one.clone()),
+        all => Err(format!("[{}]", all.join(", "))),
+    }
+}
+
 fn is_name(word: &str) -> bool {
     !word.is_empty() && !SIGNS.contains(&word)
 }
@@ -204,6 +226,14 @@ mod tests {
         let labels = [("app", "podinfo"), ("tier", "web"), ("size", "7")];
         let label = |key: &str| labels.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
         parse(text).unwrap().iter().all(|requirement| requirement.holds(label(requirement.key())))
+    }
+
+    #[test]
+    fn labels_that_nobody_can_have_are_refused() {
+        for no in ["a/b/c=1", "!a/b/c", "-a=b", "a-=b", "X.y/a=1", "/a=1", "a/", "a in (-b)", "a=b_"] {
+            let refusal = format!("{:?}", parse(no).err());
+            assert!(refusal.contains("unable to parse requirement: "), "{no}: {refusal}");
+        }
     }
 
     #[test]

@@ -384,7 +384,7 @@ const WORD_TEXT: &str = "must consist of alphanumeric characters, '-', '_' or '.
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 /// Everything that is wrong with a name that may say whose it is.
-fn unqualified(key: &str) -> Vec<String> {
+pub(crate) fn unqualified(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let word = match key.split('/').collect::<Vec<_>>().as_slice() {
         [word] => *word,

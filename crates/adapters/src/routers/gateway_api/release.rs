@@ -6,7 +6,9 @@
 //! elsewhere.
 //!
 //! On both ways the route announces where it will lead: it names those Services, without a share. A data plane that is sent
-//! to a Service it has not heard of answers with errors until it has: Envoy, for some ten milliseconds, with 503.
+//! to a Service it has not heard of answers with errors until it has: Envoy, for some ten milliseconds, with 503. For the same
+//! reason the Services that it led to before stay named, without a share: Envoy may be told that they are gone before it is
+//! told of the new route.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::rule::Shape;
 use super::{
-    Subject, backend_of, backend_ref, is_at_home, is_namesake, is_service, merged_backends, put_rule, test_names,
-    weight_of,
+    Subject, backend_of, backend_ref, is_at_home, is_namesake, is_ours, is_service, merged_backends, put_rule,
+    test_names, weight_of,
 };
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
 use crate::term::TERM;
@@ -71,6 +73,13 @@ fn apex_in_place_of(backend: &Value, canary: &Canary, share: i64) -> Value {
     apex
 }
 
+/// The same backend, named and no more.
+pub(super) fn without_share(backend: &Value) -> Value {
+    let mut named = backend.clone();
+    object::extend(&mut named, json!({ "weight": 0 }));
+    named
+}
+
 /// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there.
 pub(super) fn announce_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
     for (index, backends, first) in rules_to_variants(subject, seen) {
@@ -90,19 +99,33 @@ pub(super) fn announce_variants(patch: &mut Patch<'_>, subject: &Subject<'_>, se
     patch.set(&path, all);
 }
 
-/// Makes the patch lead every rule that names a backend of ours to the apex Service instead: those Services go with the
-/// Canary. Backends of others keep their share. Our rule is put back if somebody has taken it away.
-pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
+/// What becomes of our backends in a route that is led to the apex Service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variants {
+    /// They stay named, without a share.
+    Named,
+    /// They are forgotten: those Services go with the Canary.
+    Forgotten,
+}
+
+/// Makes the patch lead every rule that names a backend of ours to the apex Service instead. Backends of others keep their
+/// share. Our rule is put back if somebody has taken it away.
+pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, variants: Variants) {
     let canary = subject.canary;
     let mut ours = 0;
     for (index, backends, first) in rules_to_variants(subject, seen) {
-        let (own, others): (Vec<&Value>, Vec<&Value>) =
-            backends.iter().partition(|backend| is_namesake(subject, backend) || is_apex(canary, backend));
+        let (own, others): (Vec<&Value>, Vec<&Value>) = backends
+            .iter()
+            .partition(|backend| is_namesake(subject, backend) || is_service(backend, canary.apex_name()));
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
-        let apex = apex_in_place_of(first, canary, share);
+        let known = own.iter().find(|backend| is_apex(canary, backend));
+        let apex = apex_in_place_of(known.unwrap_or(&first), canary, share);
+        let named = subject.backends.iter().filter(|_| variants == Variants::Named);
+        let named = named.filter_map(|backend| own.iter().find(|seen_ref| is_ours(subject, seen_ref, backend)));
+        let named: Vec<Value> = named.map(|backend| without_share(backend)).collect();
         test_names(patch, seen, index);
-        let all: Vec<&Value> = std::iter::once(&apex).chain(others).collect();
+        let all: Vec<&Value> = std::iter::once(&apex).chain(&named).chain(others).collect();
         patch.set(&format!("/spec/rules/{index}/backendRefs"), json!(all));
     }
     // A spec that cannot be read any more says nothing of the rule that is missing.

@@ -312,7 +312,8 @@ fn a_route_on_its_way_to_the_apex_is_repaired() {
         assert!(leads(&after), "{name}: {after:#}");
         let text = after["spec"].to_string();
         assert_eq!(after["spec"]["rules"].as_array().unwrap().len(), if name == "no rules" { 1 } else { 2 }, "{name}");
-        assert!(!text.contains("podinfo-primary") && !text.contains("podinfo-canary"), "{name}: {text}");
+        assert!(shares(&after).iter().all(|(name, share)| !name.contains('-') || *share == 0), "{name}: {text}");
+        assert!(!text.contains("elsewhere"), "{name}: {text}");
         assert_eq!(name == "shared", text.contains("other\""), "others keep their share: {text}");
     }
 }
@@ -323,13 +324,35 @@ fn a_released_route_is_taken_back_as_it_was_before() {
     let reading = read(&Canary::test(), &objects);
     assert!(reading.problem.is_none() && route(&reading).split.is_none() && !route(&reading).shape_ok);
     let after = patched(&released(), &write(&Canary::test(), &objects, Split::canary(10)));
-    assert_eq!(after, document(SHARED));
+    assert_eq!(after, with_the_apex_named());
+    // That is no drift, and it stays so when weights move.
+    let objects: Objects = [after.clone()].into_iter().collect();
+    assert!(route(&read(&Canary::test(), &objects)).shape_ok);
+    let after = patched(&after, &write(&Canary::test(), &objects, Split::canary(20)));
+    assert_eq!(shares(&after), [("podinfo-primary", 80), ("podinfo-canary", 20), ("podinfo", 0)]);
+    // A share that somebody gives it is.
+    let mut drifted = after.clone();
+    drifted["spec"]["rules"][1]["backendRefs"][2]["weight"] = 7.into();
+    let objects: Objects = [drifted.clone()].into_iter().collect();
+    assert!(!route(&read(&Canary::test(), &objects)).shape_ok);
+    assert_eq!(patched(&drifted, &write(&Canary::test(), &objects, Split::canary(20))), after);
+    let objects: Objects = [released()].into_iter().collect();
     // With other matches it is still the same rule.
     let canary = canary_with("service: { match: [{ uri: { prefix: /api } }] }");
     let after = patched(&released(), &write(&canary, &objects, Split::canary(10)));
     let rules = |route: &Value| route["spec"]["rules"].as_array().unwrap().len();
     assert_eq!(rules(&after), rules(&document(SHARED)));
     assert_eq!(after["spec"]["rules"][1]["matches"][0]["path"]["value"], "/api");
+}
+
+/// The route after it was taken over from the apex Service.
+fn with_the_apex_named() -> Value {
+    let mut route = document(SHARED);
+    let backends = route["spec"]["rules"][1]["backendRefs"].as_array_mut().unwrap();
+    let mut apex = backends[0].clone();
+    (apex["name"], apex["weight"]) = ("podinfo".into(), 0.into());
+    backends.push(apex);
+    route
 }
 
 fn announce(canary: &Canary, seen: &Value, next: Destination) -> Value {
@@ -366,9 +389,13 @@ fn the_apex_is_announced_before_the_route_leads_there() {
     let objects: Objects = [after.clone()].into_iter().collect();
     assert_eq!(route(&read(&leaving(), &objects)).split, Some(Split::canary(10)), "users notice nothing");
     assert_eq!(lead_to_apex(&after), lead_to_apex(&before));
-    // A Canary that stays after all forgets it.
-    assert!(!route(&read(&Canary::test(), &objects)).shape_ok);
-    assert_eq!(patched(&after, &write(&Canary::test(), &objects, Split::canary(10))), before);
+    let led = lead_to_apex(&after);
+    assert_eq!(shares(&led), [("podinfo", 100), ("podinfo-primary", 0), ("podinfo-canary", 0)]);
+    assert_eq!(heading(&leaving(), &led), (true, true));
+    // Released, it names nothing that goes.
+    let objects: Objects = [led.clone()].into_iter().collect();
+    let after = patched(&led, &GatewayApi.release(&Subject::of(&leaving()), &objects).unwrap());
+    assert_eq!(after["spec"], released()["spec"]);
     // A route of somebody else is left alone.
     let mut theirs = before;
     theirs["metadata"]["ownerReferences"][0]["uid"] = "another-canary".into();
@@ -384,15 +411,14 @@ fn our_services_are_announced_before_a_released_route_leads_there() {
     let objects: Objects = [after.clone()].into_iter().collect();
     let reading = read(&Canary::test(), &objects);
     assert!(route(&reading).split.is_none() && !route(&reading).shape_ok, "it leads elsewhere");
-    assert_eq!(patched(&after, &write(&Canary::test(), &objects, Split::canary(10))), document(SHARED));
+    assert_eq!(patched(&after, &write(&Canary::test(), &objects, Split::canary(10))), with_the_apex_named());
     // One of them gets lost.
     let mut edited = after.clone();
     edited["spec"]["rules"][1]["backendRefs"].as_array_mut().unwrap().pop();
     assert_eq!(heading(&Canary::test(), &edited), (true, false));
     assert_eq!(announce(&Canary::test(), &edited, Destination::Variants), after);
-    // The Canary goes again before it has its route: what was announced goes too.
-    assert_eq!(heading(&leaving(), &after).0, false);
-    assert_eq!(lead_to_apex(&after)["spec"], released()["spec"]);
+    // The Canary goes again before it has its route: it still leads where it led.
+    assert_eq!(heading(&leaving(), &after), (true, true));
     // The spec's matches are others now.
     let canary = canary_with("service: { match: [{ uri: { prefix: /api } }] }");
     let after = announce(&canary, &released(), Destination::Variants);

@@ -198,8 +198,9 @@ impl Book {
 
     /// Weights of primary and canary in the route.
     pub fn split(&self) -> Option<(i64, i64)> {
-        let refs = self.get("httproutes", "test", "podinfo")?.pointer("/spec/rules/0/backendRefs")?;
-        Some((refs[0]["weight"].as_i64()?, refs[1]["weight"].as_i64()?))
+        let refs = self.get("httproutes", "test", "podinfo")?.pointer("/spec/rules/0/backendRefs")?.as_array()?;
+        let weight = |name: &str| refs.iter().find(|backend| backend["name"] == name)?["weight"].as_i64();
+        Some((weight("podinfo-primary")?, weight("podinfo-canary")?))
     }
 
     /// Replicas a Deployment asks for.

@@ -98,6 +98,10 @@ pub fn world(book: &Book, two: bool) -> World {
         if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
             conditions.sort_by_key(|condition| condition["type"].to_string());
         }
+        // In the order in which they wrote last, whose times are masked.
+        if let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") {
+            managers.sort_by_key(Value::to_string);
+        }
         if two {
             mask(&mut object, resource, TAKEOVER);
         }

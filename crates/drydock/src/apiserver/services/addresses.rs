@@ -49,8 +49,8 @@ pub(super) fn give(service: &mut Value, state: &State, dry_run: bool) -> Result<
         return Ok(());
     }
     let address = if asked.is_empty() {
-        // A rehearsal is shown the first one, whoever has it.
-        let free = if dry_run { Some(address(1)) } else { free(state) };
+        // A rehearsal is shown what nobody can have.
+        let free = if dry_run { Some(address(0)) } else { free(state) };
         let Some(address) = free else {
             let name = meta::name(service);
             return Err(Hitch::Failed(format!("failed to allocate a serviceIP for Service {name:?}: range is full")));
@@ -70,8 +70,9 @@ pub(super) fn give(service: &mut Value, state: &State, dry_run: bool) -> Result<
 /// The next address that nobody has. A real server draws one, so what somebody had a moment ago is not given out again soon.
 fn free(state: &State) -> Option<Ipv4Addr> {
     let last = state.last_address.get();
+    // The first and the last are no addresses, the second is the API server's.
     let host =
-        (last..=u16::MAX).skip(1).chain(2..=last).find(|host| state.holder(IpAddr::V4(address(*host))).is_none())?;
+        (last..u16::MAX).skip(1).chain(2..=last).find(|host| state.holder(IpAddr::V4(address(*host))).is_none())?;
     state.last_address.set(host);
     Some(address(host))
 }
@@ -101,8 +102,10 @@ fn ownerless(service: &Value, address: &str, asked: &str, dry_run: bool) -> Resu
 
 /// No two Services have the same address. Where nothing is given out it is refused in other words.
 fn check_asked(service: &Value, asked: &str, state: &State, dry_run: bool) -> Result<(), Hitch> {
-    let address = sloppy(asked);
-    if address.is_some_and(|address| !matches!(address, IpAddr::V4(address) if address.octets()[..2] == RANGE)) {
+    let asked_for = sloppy(asked);
+    let [none, api_server, broadcast] = [0, 1, u16::MAX].map(|host| IpAddr::V4(address(host)));
+    let in_range = |address: IpAddr| matches!(address, IpAddr::V4(address) if address.octets()[..2] == RANGE);
+    if asked_for.is_some_and(|address| !in_range(address) || !dry_run && [none, broadcast].contains(&address)) {
         let [first, second] = RANGE;
         let why = if dry_run {
             format!(
@@ -114,7 +117,7 @@ fn check_asked(service: &Value, asked: &str, state: &State, dry_run: bool) -> Re
         return refuse(asked, &why);
     }
     ownerless(service, asked, asked, dry_run)?;
-    if address.and_then(|address| state.holder(address)).is_some() {
+    if asked_for.is_some_and(|address| address == api_server || state.holder(address).is_some()) {
         return refuse(asked, "provided IP is already allocated");
     }
     Ok(())
