@@ -178,17 +178,19 @@ fn runs(template: &Value) -> String {
 }
 
 /// Where the first rule of a route leads: a scene of which the rest is empty.
-fn heading(route: &Value, apex: &str) -> Scene {
+fn heading(route: &Value, apex_name: &str) -> Scene {
     let refs = route.pointer("/spec/rules/0/backendRefs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let weight = |name: String| {
         let backend = refs.iter().find(|backend| backend["name"] == name)?;
         Some(backend["weight"].as_i64().unwrap_or(1))
     };
-    let [apex, primary, canary] = ["", "-primary", "-canary"].map(|suffix| weight(format!("{apex}{suffix}")));
+    let [apex, primary, canary] = ["", "-primary", "-canary"].map(|suffix| weight(format!("{apex_name}{suffix}")));
     let to_apex = apex.is_some_and(|share| share > 0) && primary.unwrap_or(0) + canary.unwrap_or(0) == 0;
     let split = canary.and_then(|canary| u8::try_from(canary).ok()).map(Split::canary);
+    // A name that stands there twice is somebody's mistake.
+    let primaries = refs.iter().filter(|backend| backend["name"] == format!("{apex_name}-primary")).count();
     Scene {
-        split: split.filter(|_| !to_apex),
+        split: split.filter(|_| !to_apex && primaries < 2),
         to_apex,
         announced: [apex, primary, canary].iter().all(Option::is_some),
         ..Scene::default()
