@@ -21,7 +21,7 @@ use crate::scenarios::deletion::go_and_come_back;
 const APPS: &str = include_str!("abrupt.yaml");
 const CANARY: &str = include_str!("abrupt-canary.yaml");
 
-/// Pods of each app: the more, the less is chance.
+/// Pods of each app.
 const PODS: i32 = 6;
 /// Lost requests that chance decides about.
 const HANDFUL: u64 = 50;
