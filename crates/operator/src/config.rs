@@ -2,7 +2,6 @@
 //!
 //! Reading flags and environment variables is the command line's job; here they are values.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::lease::LeaseConfig;
@@ -26,8 +25,8 @@ pub struct Config {
     pub no_cross_namespace_refs: bool,
     /// Where Events of canaries without an `event` hook are sent too.
     pub event_webhook: Option<String>,
-    /// Where `/metrics`, `/healthz` and `/readyz` are served; `None`: nowhere.
-    pub listen: Option<SocketAddr>,
+    /// The port of `/metrics`, `/healthz` and `/readyz` on every address of the pod; `None`: they are not served.
+    pub port: Option<u16>,
     /// Leader election; `None`: act at once.
     pub lease: Option<LeaseConfig>,
     /// Rounds that may run at the same time.
@@ -49,7 +48,7 @@ impl Default for Config {
             config_tracking: true,
             no_cross_namespace_refs: false,
             event_webhook: None,
-            listen: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
+            port: Some(8080),
             lease: Some(LeaseConfig::default()),
             rounds: 64,
             questions: 256,

@@ -21,7 +21,6 @@ use seaway_adapters::kinds::{
 use seaway_adapters::routers;
 use seaway_adapters::targets::Conventions;
 use seaway_core::plan::Settings;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -61,11 +60,11 @@ pub enum OperatorError {
     /// A fault of ours in a task that nothing works without.
     #[error("internal error: {0}")]
     Panicked(String),
-    /// The address for metrics and health is taken or not ours.
-    #[error("cannot listen on {address}")]
+    /// The port for metrics and health is taken or not ours.
+    #[error("cannot listen on port {port}; choose another with -port")]
     Listen {
-        /// The address.
-        address: std::net::SocketAddr,
+        /// The port.
+        port: u16,
         /// Why.
         source: io::Error,
     },
@@ -94,7 +93,7 @@ impl Operator {
         Self { config, client, clock, http, health }
     }
 
-    /// `/metrics`, `/healthz` and `/readyz`, for whoever serves them elsewhere than on [`Config::listen`].
+    /// `/metrics`, `/healthz` and `/readyz`, for whoever serves them elsewhere than on [`Config::port`].
     pub fn page(&self) -> axum::Router {
         server::router(self.health.clone())
     }
@@ -171,9 +170,8 @@ impl Operator {
         tasks: &mut JoinSet<Result<(), Unregistered>>,
         stop: &CancellationToken,
     ) -> Result<(), OperatorError> {
-        let Some(address) = self.config.listen else { return Ok(()) };
-        let listen = |source| OperatorError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let Some(port) = self.config.port else { return Ok(()) };
+        let listener = server::listen(port).await.map_err(|source| OperatorError::Listen { port, source })?;
         let (page, stop) = (self.page(), stop.clone());
         tasks.spawn(async move {
             let served = axum::serve(listener, page).with_graceful_shutdown(stop.cancelled_owned()).await;
@@ -358,7 +356,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cluster_without_our_kinds_is_a_clear_error() {
-        let config = Config { listen: None, ..Config::default() };
+        let config = Config { port: None, ..Config::default() };
         let http = Http::through(Arc::new(Nowhere));
         let operator = Operator::new(config, Server::default().client(), TestClock::start(), http);
         let error = operator.run(CancellationToken::new()).await.unwrap_err();
@@ -369,7 +367,7 @@ mod tests {
     async fn a_stop_before_anything_is_known_is_an_orderly_end() {
         let server = Server::default();
         server.faults.lock().unwrap().extend([503; 2000]);
-        let config = Config { listen: None, ..Config::default() };
+        let config = Config { port: None, ..Config::default() };
         let http = Http::through(Arc::new(Nowhere));
         let operator = Operator::new(config, server.client(), TestClock::start(), http);
         let stop = CancellationToken::new();

@@ -1,7 +1,6 @@
 //! `seaway loadtester`: the load tester by itself, with Flagger's flags.
 
 use std::ffi::OsString;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,14 +78,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<ExitCode> {
     let binary = std::env::current_exe().context("cannot find the running program")?;
     let toolbox = Toolbox::create(&binary, Offer::WhatIsMissing).context("cannot make a directory for hey and curl")?;
     let options = Options { toolbox: Some(Arc::new(toolbox)), ..flags.options()? };
-    let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, flags.port));
-    let listener = match tokio::net::TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        // A machine without IPv6.
-        Err(_) => tokio::net::TcpListener::bind(("0.0.0.0", flags.port))
-            .await
-            .with_context(|| format!("cannot listen on port {}; choose another with -port", flags.port))?,
-    };
+    let listener = seaway_operator::listen(flags.port)
+        .await
+        .with_context(|| format!("cannot listen on port {}; choose another with -port", flags.port))?;
     tracing::info!(port = flags.port, "starting load tester");
     let server = axum::serve(listener, router(&options)).with_graceful_shutdown(stop.clone().cancelled_owned());
     // Commands that block a reply may take an hour; a stop does not wait for them.

@@ -3,7 +3,7 @@
 //! Every flag of Flagger is accepted, so that a Deployment only swaps its image. What a flag asks for and Seaway does
 //! not do yet is said in a warning at the start.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -266,7 +266,7 @@ impl Flags {
             config_tracking: self.enable_config_tracking,
             no_cross_namespace_refs: self.no_cross_namespace_refs,
             event_webhook: event_webhook.and_then(|url| filled(&url)).or_else(|| filled(&self.event_webhook)),
-            listen: (self.port != 0).then(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.port))),
+            port: (self.port != 0).then_some(self.port),
             lease: None,
             seed: seed(),
             ..Config::default()
@@ -417,7 +417,7 @@ mod tests {
     #[tokio::test]
     async fn the_api_server_is_found_for_the_guard() {
         let found = addresses(&"https://127.0.0.1:6443".parse().unwrap()).await;
-        assert_eq!(found, [SocketAddr::from((Ipv4Addr::LOCALHOST, 6443))]);
+        assert_eq!(found, [SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 6443))]);
         let found = addresses(&"https://[::1]".parse().unwrap()).await;
         assert_eq!(found, [SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 443))]);
     }

@@ -96,7 +96,7 @@ impl Ground {
         let config = Config {
             mesh_provider: "gatewayapi:v1".to_owned(),
             metrics_server: "http://prometheus.istio-system:9090".to_owned(),
-            listen: None,
+            port: None,
             ..Config::default()
         };
         // A busy computer may take its time, however fast the cluster's clock runs.

@@ -105,7 +105,7 @@ impl Crew {
         let config = Config {
             mesh_provider: "gatewayapi:v1".into(),
             metrics_server: "http://prometheus.istio-system:9090".into(),
-            listen: None,
+            port: None,
             lease: None,
             ..Config::default()
         };

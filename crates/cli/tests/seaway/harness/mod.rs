@@ -73,7 +73,7 @@ impl Ship {
         let config = Config {
             mesh_provider: "gatewayapi:v1".into(),
             metrics_server: "http://prometheus.istio-system:9090".into(),
-            listen: None,
+            port: None,
             ..Config::default()
         };
         let ship = Self { cluster, hooks, transcript, lookout, config, ahead: Arc::default(), operator: None };

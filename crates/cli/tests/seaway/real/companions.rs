@@ -103,7 +103,7 @@ impl Companions<'_> {
         assert_eq!(policy.policy_types.unwrap(), ["Ingress"], "DNS, the API server and Prometheus must be reached");
         let rules = policy.ingress.unwrap_or_default();
         assert!(rules.iter().all(|rule| rule.from.is_none()), "whoever scrapes or probes: {rules:?}");
-        let page = Config::default().listen.unwrap().port();
+        let page = Config::default().port.unwrap();
         for pod in &self.pods {
             let allowed = rules.iter().flat_map(|rule| rule.ports.as_ref().expect("not every port"));
             let allowed: Vec<_> = allowed

@@ -118,7 +118,7 @@ impl Port {
                 None => drop(known.remove(&name)),
             }
         });
-        let config = Config { mesh_provider: "gatewayapi:v1".into(), listen: None, ..Config::default() };
+        let config = Config { mesh_provider: "gatewayapi:v1".into(), port: None, ..Config::default() };
         let http = Http::through(Arc::new(AllPrometheus));
         let operator = Operator::new(config, cluster.api.client(OPERATOR), Arc::new(ClusterClock::new(clock)), http);
         let page = operator.page();

@@ -26,7 +26,7 @@ fn start(ship: &Ship, config: Config, client: Client) -> JoinHandle<()> {
     let config = Config {
         mesh_provider: "gatewayapi:v1".into(),
         metrics_server: "http://prometheus.istio-system:9090".into(),
-        listen: None,
+        port: None,
         ..config
     };
     let clock = Arc::new(ClusterClock::new(ship.cluster.clock()));
