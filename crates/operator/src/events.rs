@@ -5,7 +5,8 @@
 //! Flagger. The [`Voice`] of a canary decides this. Events are written apart from the rounds, in order for one canary and
 //! independent of each other for two: a slow API server delays no round, and one canary's trouble no other's Events.
 //!
-//! Each canary's queue is bounded. In a long outage its oldest texts are dropped, and the log has them.
+//! While the API server is away they wait, and are written when it is back. Each canary's queue is bounded, in length and in
+//! time: in a long outage its oldest texts are dropped, and the log has them.
 
 mod voice;
 
@@ -26,9 +27,9 @@ use crate::clock::Clock;
 use crate::key::CanaryKey;
 use crate::requests::{ApiError, Requests};
 
-/// Attempts to write one Event.
-const ATTEMPTS: u32 = 5;
-/// Longest pause between two of them, whatever the server asks for.
+/// For how long writing one Event is tried again.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Longest pause between two attempts, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Texts of one canary that may wait.
 const WAITING: usize = 64;
@@ -164,7 +165,8 @@ impl Desk {
         let mut create = note.count == 1;
         // An Event that was sent without an answer may be there.
         let mut in_doubt = false;
-        for attempt in 1..=ATTEMPTS {
+        let give_up = self.clock.elapsed().saturating_add(PATIENCE);
+        for attempt in 0.. {
             let Err(error) = self.send(&note, create).await else { break };
             if error.is_not_found() && !create {
                 // The Event is older than the server keeps them: a new one under the same name goes on counting.
@@ -180,12 +182,12 @@ impl Desk {
                 continue;
             }
             let final_word = (400..500).contains(&error.code) && error.code != 429;
-            if final_word || attempt == ATTEMPTS {
+            if final_word || self.clock.elapsed() >= give_up {
                 tracing::warn!(canary = %note.about.key, %error, text = note.text, "the Event could not be written");
                 break;
             }
             in_doubt |= create && error.code != 429;
-            let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << (attempt - 1)));
+            let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << attempt.min(5)));
             self.clock.sleep(pause.min(LONGEST_PAUSE)).await;
         }
         note.name
@@ -292,6 +294,18 @@ mod tests {
         assert_eq!(event["firstTimestamp"], "2023-11-14T22:13:20Z");
         let verbs: Vec<_> = server.log.lock().unwrap().iter().map(|line| line[..4].to_owned()).collect();
         assert_eq!(verbs, ["POST", "POST", "POST", "PATC", "PATC"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_wait_for_a_server_that_is_away_for_minutes_but_not_for_ever() {
+        for (failures, told) in [(10, vec!["Halt".to_owned()]), (100, Vec::new())] {
+            let (server, clock) = (Server::default(), TestClock::start());
+            let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+            server.faults.lock().unwrap().extend(vec![503; failures]);
+            events.tell(about(), Severity::Warning, "Halt".into(), clock.now());
+            events.flush().await;
+            assert_eq!(messages(&server), told, "after {failures} failures");
+        }
     }
 
     #[tokio::test(start_paused = true)]
