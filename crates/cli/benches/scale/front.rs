@@ -1,4 +1,4 @@
-//! The API server's door for the operator: plain HTTP on loopback that counts every request and every byte.
+//! The API server's door for the operator, on loopback: it counts every request and every byte.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use seaway_drydock::apiserver::{self, ApiServer, User};
-use tokio::net::{TcpListener, TcpStream};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tower::{BoxError, ServiceExt};
 
 /// What came through the door.
@@ -109,12 +112,26 @@ pub trait Door: Clone + Send + Sync + 'static {
     /// What its answers are made of.
     type Body: hyper::body::Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static;
 
+    /// How the operator finds the door, and who it is there: cluster and user of a kubeconfig.
+    fn invitation(&self, door: SocketAddr) -> (Value, Value);
+
+    /// Who makes its connections private, if they are.
+    fn doorman(&self) -> Option<TlsAcceptor>;
+
     /// Answers a request of the operator.
     fn pass(&self, request: Request<Incoming>) -> impl Future<Output = Result<Response<Self::Body>, String>> + Send;
 }
 
 impl Door for ApiServer {
     type Body = apiserver::Body;
+
+    fn invitation(&self, door: SocketAddr) -> (Value, Value) {
+        (json!({"server": format!("http://{door}")}), json!({}))
+    }
+
+    fn doorman(&self) -> Option<TlsAcceptor> {
+        None
+    }
 
     async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Self::Body>, String> {
         request.extensions_mut().insert(User("seaway".to_owned()));
@@ -129,14 +146,24 @@ pub async fn open(api: &impl Door, tally: &Arc<Tally>) -> io::Result<SocketAddr>
     let (api, tally) = (api.clone(), tally.clone());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(connection(api.clone(), tally.clone(), stream));
+            let (api, tally) = (api.clone(), tally.clone());
+            let _ = stream.set_nodelay(true);
+            tokio::spawn(async move {
+                match api.doorman() {
+                    None => serve(api, tally, stream).await,
+                    Some(doorman) => {
+                        if let Ok(stream) = doorman.accept(stream).await {
+                            serve(api, tally, stream).await;
+                        }
+                    }
+                }
+            });
         }
     });
     Ok(address)
 }
 
-async fn connection(api: impl Door, tally: Arc<Tally>, stream: TcpStream) {
-    let _ = stream.set_nodelay(true);
+async fn serve(api: impl Door, tally: Arc<Tally>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (api, tally) = (api.clone(), tally.clone());
         async move {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -29,18 +30,18 @@ pub struct Usage {
 }
 
 impl Operator {
-    /// Starts an operator on the API server at `api`; everything else it asks goes to `proxy`.
-    pub fn start(api: SocketAddr, proxy: SocketAddr) -> Self {
+    /// Starts an operator, with cluster and user of a kubeconfig; everything else it asks goes to `proxy`.
+    pub fn start((cluster, user): (Value, Value), proxy: SocketAddr) -> Self {
         let kubeconfig = std::env::temp_dir().join(format!("seaway-bench-{}.kubeconfig", std::process::id()));
-        std::fs::write(
-            &kubeconfig,
-            format!(
-                "apiVersion: v1\nkind: Config\nclusters: [{{name: bench, cluster: {{server: 'http://{api}'}}}}]\n\
-                 users: [{{name: bench, user: {{}}}}]\n\
-                 contexts: [{{name: bench, context: {{cluster: bench, user: bench}}}}]\ncurrent-context: bench\n"
-            ),
-        )
-        .unwrap();
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "bench", "cluster": cluster}],
+            "users": [{"name": "bench", "user": user}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+            "current-context": "bench",
+        });
+        std::fs::write(&kubeconfig, text.to_string()).unwrap();
         // Nobody else takes it in the moment between.
         let page = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_seaway"));

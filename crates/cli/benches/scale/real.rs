@@ -1,4 +1,7 @@
 //! A real kube-apiserver as the ground: the same story, the same table.
+//!
+//! The operator comes as it does in a cluster: by TLS, with its token, which the server looks at, and with the rights that the
+//! chart gives it. What it sends is passed on as it is.
 
 #[allow(dead_code)]
 #[path = "../../tests/seaway/real/control_plane.rs"]
@@ -12,29 +15,40 @@ mod parts;
 #[allow(dead_code)]
 #[path = "../../tests/seaway/real/process.rs"]
 mod process;
+#[allow(dead_code)]
+#[path = "../../tests/seaway/real/rendered.rs"]
+mod rendered;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
-use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::client::Body;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Config};
 use seaway_drydock::apiserver::Commit;
 use seaway_drydock::manifests;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::front::Door;
 use crate::scripted::Server;
-use control_plane::{ApiServer, Etcd};
+use control_plane::{ApiServer, Etcd, OPERATOR};
 use parts::{installed, part};
+use rendered::Rendered;
 
 /// Nothing is written down: that would be the API server's work, and both share the machine.
 const NO_AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}"#;
@@ -55,7 +69,7 @@ pub fn enter() -> bool {
         namespaces::prepare();
         return true;
     }
-    let wanted = ["etcd", "kube-apiserver", "gateway-api"];
+    let wanted = ["etcd", "kube-apiserver", "gateway-api", "helm"];
     let why = wanted.iter().try_for_each(|name| part(name).map(drop)).and_then(|()| namespaces::possible());
     if let Err(why) = why {
         eprintln!("GROUND=real is not possible here: {why}");
@@ -73,6 +87,11 @@ pub fn enter() -> bool {
 #[derive(Clone)]
 pub struct Real {
     client: Client,
+    /// Brings no name: those who pass say who they are.
+    nobody: Client,
+    doorman: TlsAcceptor,
+    /// What vouches for the doorman.
+    authority: String,
 }
 
 /// The server and its etcd, which end with this.
@@ -92,7 +111,20 @@ impl Real {
         let routes = "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml";
         let routes = std::fs::read_to_string(installed("gateway-api").join(routes)).unwrap();
         manifests::apply(&client, &routes).await.unwrap();
-        (Self { client }, Programs { _server: server, _etcd: etcd, _folder: folder })
+        // Where the operator has its Lease if nothing is said.
+        let chart = Rendered::with(&["leaderElection.namespace=kube-system"]);
+        let home = "{apiVersion: v1, kind: Namespace, metadata: {name: seaway-system}}\n";
+        manifests::apply(&client, &format!("{home}{}", chart.access())).await.unwrap();
+
+        let kubeconfig = Kubeconfig::read_from(server.kubeconfig(OPERATOR)).unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        (config.auth_info, config.default_retry) = (AuthInfo::default(), false);
+        let nobody = Client::try_from(config).unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let tls = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
+        let (doorman, authority) = (TlsAcceptor::from(Arc::new(tls.unwrap())), BASE64.encode(made.cert.pem()));
+        (Self { client, nobody, doorman, authority }, Programs { _server: server, _etcd: etcd, _folder: folder })
     }
 }
 
@@ -156,10 +188,19 @@ fn commit(group: &str, resource: &str, before: Option<Arc<Value>>, after: Arc<Va
 impl Door for Real {
     type Body = Body;
 
+    fn invitation(&self, door: SocketAddr) -> (Value, Value) {
+        let cluster = json!({"server": format!("https://{door}"), "certificate-authority-data": self.authority});
+        (cluster, json!({"token": OPERATOR}))
+    }
+
+    fn doorman(&self) -> Option<TlsAcceptor> {
+        Some(self.doorman.clone())
+    }
+
     async fn pass(&self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, String> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         let request = Request::from_parts(parts, Body::from(body.to_vec()));
-        self.client.send(request).await.map_err(|error| error.to_string())
+        self.nobody.send(request).await.map_err(|error| error.to_string())
     }
 }

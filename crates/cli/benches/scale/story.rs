@@ -108,7 +108,7 @@ impl<S: Server + Door> Ground<S> {
     }
 
     pub fn operator(&self) -> Operator {
-        Operator::start(self.door, self.proxy)
+        Operator::start(self.cluster.api.invitation(self.door), self.proxy)
     }
 
     /// Waits until the operator asks nothing any more.
