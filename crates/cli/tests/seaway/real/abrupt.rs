@@ -23,8 +23,8 @@ const CANARY: &str = include_str!("abrupt-canary.yaml");
 
 /// Pods of each app.
 const PODS: i32 = 6;
-/// Lost requests that chance decides about.
-const HANDFUL: u64 = 50;
+/// How often a promotion is compared with a plain change of the image, at most.
+const COMPARISONS: i64 = 8;
 
 /// Users, while something happens; and how many requests failed meanwhile and shortly after.
 async fn lost(cluster: &RealCluster, mut users: Users, what: &str, happens: impl Future<Output = ()>) -> u64 {
@@ -35,6 +35,52 @@ async fn lost(cluster: &RealCluster, mut users: Users, what: &str, happens: impl
     let lost = users.failures_of_ours("");
     eprintln!("{what}: {lost} of {} requests failed: {seen:?}", seen.values().sum::<u64>());
     lost
+}
+
+/// Lost requests of a promotion.
+async fn lost_in_promotion<G: Gateway>(cluster: &RealCluster, tag: &str) -> u64 {
+    let users = Users::of_gateway(G::WEB, "www.example.com");
+    let promoted = async {
+        cluster.set_image("podinfo", tag).await;
+        // It may have succeeded before.
+        cluster.until_weight("podinfo", 25).await;
+        cluster.until_phase("podinfo", Phase::Succeeded).await;
+    };
+    lost(cluster, users, "promotion", promoted).await
+}
+
+/// Lost requests of a Deployment that is the same, but for the Canary: `kubectl set image`, for the nth time.
+async fn lost_without_us<G: Gateway>(cluster: &RealCluster, tag: &str, nth: i64) -> u64 {
+    let users = Users::of_gateway(G::WEB, "plain.example.com");
+    let changed = async {
+        cluster.sail(Duration::from_secs(2)).await;
+        cluster.set_image("plain", tag).await;
+        let replaced = async |cluster: &RealCluster| {
+            let status = cluster.deployment("plain").await.status.unwrap_or_default();
+            status.observed_generation == Some(1 + nth)
+                && status.updated_replicas == Some(PODS)
+                && status.replicas == Some(PODS)
+        };
+        cluster.until("the rollout ended", replaced).await;
+    };
+    lost(cluster, users, "kubectl set image without a canary", changed).await
+}
+
+/// A promotion loses no more than Kubernetes does. Half as many are expected, since the primary has half of the users. But Envoy
+/// hears of a pod that stopped after 10 to 100 ms, as it happens, and loses a handful of requests until then. Where more of them
+/// were ours that may be chance: both happen once more, and all that was lost counts.
+async fn a_promotion_loses_no_more<G: Gateway>(cluster: &RealCluster) {
+    let (mut ours, mut plain) = (0, 0);
+    for nth in 1..=COMPARISONS {
+        let tag = format!("6.0.{}", 1 + nth);
+        ours += lost_in_promotion::<G>(cluster, &tag).await;
+        plain += lost_without_us::<G>(cluster, &tag, nth).await;
+        eprintln!("after {nth} comparisons: {ours} requests lost in promotions, {plain} by Kubernetes alone");
+        if ours <= plain {
+            return;
+        }
+    }
+    panic!("promotions lost {ours} requests, Kubernetes alone {plain}");
 }
 
 fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
@@ -88,26 +134,7 @@ fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
         assert_eq!(rolled_back.await, 0);
         cluster.patch_canary("podinfo", serde_json::json!({"spec": {"analysis": {"webhooks": null}}})).await;
 
-        let users = Users::of_gateway(G::WEB, "www.example.com");
-        let ours = lost(&cluster, users, "promotion", async {
-            cluster.set_image("podinfo", "6.0.2").await;
-            cluster.until_phase("podinfo", Phase::Succeeded).await;
-        });
-        let ours = ours.await;
-        let users = Users::of_gateway(G::WEB, "plain.example.com");
-        let plain = lost(&cluster, users, "kubectl set image without a canary", async {
-            cluster.sail(Duration::from_secs(2)).await;
-            cluster.set_image("plain", "6.0.2").await;
-            cluster
-                .until("the rollout ended", async |cluster| {
-                    let status = cluster.deployment("plain").await.status.unwrap_or_default();
-                    status.observed_generation == Some(2)
-                        && status.updated_replicas == Some(PODS)
-                        && status.replicas == Some(PODS)
-                })
-                .await;
-        });
-        let plain = plain.await;
+        a_promotion_loses_no_more::<G>(&cluster).await;
 
         let users = Users::of_gateway(G::WEB, "www.example.com");
         let again = lost(&cluster, users, "deletion with revert, and the Canary once more", async {
@@ -115,10 +142,6 @@ fn pods_that_stop_at_once_cost_no_more<G: Gateway>(test: &str) {
             cluster.until("the target's pods are gone", async |cluster| cluster.ready("podinfo").await == 0).await;
         });
         assert_eq!(again.await, 0);
-        // Half as many are expected, since the primary has half of the users. But Envoy hears of a pod that stopped after 10 to
-        // 100 ms, as it happens, and loses a handful of requests until then: of a handful, three standard deviations are chance.
-        let chance = if plain < HANDFUL { 3.0 * ((ours + plain) as f64).sqrt() } else { 0.0 };
-        assert!(ours as f64 <= plain as f64 + chance, "a promotion lost {ours} requests, Kubernetes alone {plain}");
     });
 }
 
