@@ -61,6 +61,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if regexMatch "(^|/)flagger([:@][^/]*)?$" (.Values.image.repository | toString) -}}
 {{- fail (printf "image.repository: %s is Flagger's image and cannot run Seaway; remove image.repository and image.tag from your values" .Values.image.repository) -}}
 {{- end -}}
+{{- if regexMatch "^[^@]*:[^/@]*$" .Values.image.repository -}}
+{{- fail (printf "image.repository: %s has a tag; write the tag in image.tag" .Values.image.repository) -}}
+{{- end -}}
+{{- if and (.Values.serviceMonitor).enabled (not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "seaway.fullname" .))) -}}
+{{- fail (printf "fullnameOverride: the Service of serviceMonitor cannot be called %s; set a name that begins with a letter and has no dots" (include "seaway.fullname" .)) -}}
+{{- end -}}
+{{- if (.Values.linkerdAuthPolicy).create -}}
+{{- fail "linkerdAuthPolicy.create: this chart brings no AuthorizationPolicy; leave it false, and let the operator's ServiceAccount reach your Prometheus" -}}
+{{- end -}}
 {{- if (.Values.prometheus).install -}}
 {{- fail "prometheus.install: this chart brings no Prometheus; set prometheus.install=false and metricsServer to the URL of yours" -}}
 {{- end -}}

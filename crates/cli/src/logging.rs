@@ -55,11 +55,13 @@ pub fn start(encoding: Encoding, level: &str) {
 }
 
 /// Level names of Flagger, and what they mean here.
-const LEVELS: [(&str, &str); 7] = [
+const LEVELS: [(&str, &str); 8] = [
     ("trace", "trace"),
     ("debug", "debug"),
     ("info", "info"),
     ("warn", "warn"),
+    // Flagger's chart names it, and Flagger takes it for info.
+    ("warning", "warn"),
     ("error", "error"),
     ("fatal", "error"),
     ("panic", "error"),
@@ -224,7 +226,8 @@ mod tests {
 
     #[test]
     fn unknown_levels_mean_info() {
-        assert!(directives("warning").ends_with("seaway_cli=info"));
+        assert!(directives("loud").ends_with("seaway_cli=info"));
+        assert!(directives("warning").ends_with("seaway_cli=warn"));
         assert!(directives("fatal").starts_with("error,"));
         assert!(is_level("debug") && !is_level("loud"));
         assert!(directives("debug").contains("builder=off") && !directives("trace").contains("=off"));

@@ -17,7 +17,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use seaway_api::canary::Phase;
 use seaway_drydock::pods::PodOptions;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cluster::{PARTS, RealCluster};
@@ -94,26 +94,24 @@ async fn leader(cluster: &RealCluster, namespace: &str) -> Option<String> {
 
 /// The server would take every object of the chart, and the pods of its Deployment, and knows each of their fields.
 async fn must_be_valid(cluster: &RealCluster, chart: Rendered) {
-    let mut objects = chart.0;
-    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
-    let (metadata, template) = (&deployment["metadata"], &deployment["spec"]["template"]);
-    let mut pod =
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
-    (pod["metadata"]["name"], pod["metadata"]["namespace"]) = (metadata["name"].clone(), metadata["namespace"].clone());
-    objects.push(pod);
-    let parameters = PatchParams::apply("chart").dry_run().validation_strict().force();
-    for object in objects {
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
-        let (resource, _) = kube::discovery::pinned_kind(&cluster.client(), &kind).await.unwrap();
-        let api: Api<DynamicObject> = match &object.metadata.namespace {
-            Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &resource),
-            None => Api::all_with(cluster.client(), &resource),
-        };
-        let name = object.metadata.name.as_deref().unwrap();
-        let taken = api.patch(name, &parameters, &Patch::Apply(&object)).await;
-        taken.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+    let pod = chart.pod();
+    for object in chart.0.iter().chain([&pod]) {
+        let taken = taken_by(cluster, object).await;
+        taken.unwrap_or_else(|error| panic!("{} {}: {error}", object["kind"], object["metadata"]["name"]));
     }
+}
+
+/// Whether the server would take an object, and knows its fields.
+async fn taken_by(cluster: &RealCluster, object: &Value) -> kube::Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+    let (resource, _) = kube::discovery::pinned_kind(&cluster.client(), &kind).await.unwrap();
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &resource),
+        None => Api::all_with(cluster.client(), &resource),
+    };
+    let parameters = PatchParams::apply("chart").dry_run().validation_strict().force();
+    api.patch(object.metadata.name.as_deref().unwrap(), &parameters, &Patch::Apply(&object)).await
 }
 
 /// The values that somebody has for Flagger's chart.
@@ -131,6 +129,11 @@ fn as_for_flagger() -> Rendered {
         ("controlplane.kubeconfig.secretName=other", "controlplane.kubeconfig.secretName: routes in another cluster"),
         ("prometheus.install=true", "prometheus.install: this chart brings no Prometheus"),
         ("image.repository=ghcr.io/fluxcd/flagger", "is Flagger's image and cannot run Seaway"),
+        ("image.repository=registry.example.com:5000/seaway:0.1.0", "has a tag; write the tag in image.tag"),
+        ("serviceMonitor.enabled=true,fullnameOverride=1st", "the Service of serviceMonitor cannot be called 1st"),
+        ("fullnameOverride=Seaway_1", "at '/fullnameOverride': 'Seaway_1' does not match pattern"),
+        ("linkerdAuthPolicy.create=true", "linkerdAuthPolicy.create: this chart brings no AuthorizationPolicy"),
+        ("istio=none", "at '/istio': got string, want object or null"),
     ] {
         let said = Rendered::by(&["--values", FLAGGER_VALUES, "--set", value]).err().unwrap_or_default();
         assert!(said.contains(refusal), "{value}: {said}");
@@ -185,6 +188,9 @@ fn helm_installs_upgrades_and_uninstalls_it_in_a_restricted_namespace() {
                           podMonitor.enabled=true,podMonitor.namespace=seaway-system,\
                           podLabels.app\\.kubernetes\\.io/name=somebody-elses";
         must_be_valid(&cluster, Rendered::with(&[everything])).await;
+        let free = Rendered::with(&["securityContext.enabled=false"]);
+        let refused = taken_by(&cluster, &free.pod()).await.unwrap_err().to_string();
+        assert!(refused.contains("violates PodSecurity \"restricted"), "the namespaces are restricted: {refused}");
         must_be_valid(&cluster, as_for_flagger()).await;
         must_let_through_what_is_asked_for();
         // As the tutorial installs Flagger, but for the name of the chart.

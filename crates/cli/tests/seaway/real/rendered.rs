@@ -163,6 +163,17 @@ impl Rendered {
         assert_eq!(found, 1, "the chart grants {taken:?} so many times");
     }
 
+    /// A pod of its Deployment.
+    pub fn pod(&self) -> Value {
+        let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let (metadata, template) = (&deployment["metadata"], &deployment["spec"]["template"]);
+        let mut pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
+        (pod["metadata"]["name"], pod["metadata"]["namespace"]) =
+            (metadata["name"].clone(), metadata["namespace"].clone());
+        pod
+    }
+
     /// The flags its container gets.
     pub fn flags(&self) -> Vec<String> {
         let deployment = self.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
