@@ -33,7 +33,8 @@ pub trait Router: Send + Sync {
     /// The route as it stands.
     fn read(&self, subject: &Subject<'_>, world: &dyn World) -> RouteReading;
 
-    /// The changes after which the route exists, has our shape and names this split. None when all of it is true.
+    /// The changes after which the route exists, has our shape and names this split. None when all of it is true. Of a Canary
+    /// that is being deleted only the split counts, where a route of its own has one.
     fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal>;
 
     /// The changes after which the route, which leads elsewhere, also names where it leads next, without a share.
@@ -107,7 +108,7 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// The route of a Canary: between its primary and its canary Service.
     pub fn of(canary: &'a Canary) -> Self {
-        let port = canary.spec.service.as_ref().map_or(0, |service| service.port);
+        let port = port(canary);
         let backend = |variant, host| Backend { variant, host, subset: None, port };
         let backends = vec![
             backend(Variant::Primary, canary.primary_service()),
@@ -115,6 +116,15 @@ impl<'a> Subject<'a> {
         ];
         Self { canary, backends }
     }
+
+    /// The port of the Services that a rollout makes.
+    pub fn port(&self) -> i64 {
+        port(self.canary)
+    }
+}
+
+fn port(canary: &Canary) -> i64 {
+    canary.spec.service.as_ref().map_or(0, |service| service.port)
 }
 
 /// The route as a router reads it. The operator adds since when it has been settled, or has not.

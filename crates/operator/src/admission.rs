@@ -51,9 +51,12 @@ pub(crate) fn remains(stored: &Value) -> Value {
     let none = Value::Null;
     let old = stored.get("spec").unwrap_or(&none);
     let mut spec = kept(old, &["provider", "targetRef", "revertOnDeletion"]);
-    // Names are all that matters of the Service; the rest only has to be there.
-    let mut service = kept(old.get("service").unwrap_or(&none), &["name"]);
-    service.insert("port".into(), json!(80));
+    // Names are what matters of the Service. Its ports are asked for where it is gone itself; a port has to be there.
+    let old = old.get("service").unwrap_or(&none);
+    let mut service = kept(old, &["name"]);
+    let valid = |field: &str| old.get(field).filter(|port| matches!(port.as_i64(), Some(1..=65535))).cloned();
+    service.insert("port".into(), valid("port").unwrap_or_else(|| json!(80)));
+    service.extend(valid("targetPort").map(|port| ("targetPort".to_owned(), port)));
     service.insert("gatewayRefs".into(), json!([{ "name": "any" }]));
     spec.insert("service".into(), service.into());
     spec.insert("skipAnalysis".into(), json!(true));

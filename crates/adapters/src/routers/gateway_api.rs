@@ -94,6 +94,9 @@ impl Router for GatewayApi {
 
     fn write(&self, subject: &Subject<'_>, world: &dyn World, split: &Split) -> Result<Vec<Change>, Refusal> {
         let canary = subject.canary;
+        if canary.is_being_deleted() {
+            return Ok(reweigh(subject, world, *split));
+        }
         let shape = shape(canary)?;
         let Some(seen) = world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()) else {
             return Ok(vec![create(subject, &shape, *split)]);
@@ -112,11 +115,15 @@ impl Router for GatewayApi {
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
         match next {
             Destination::Apex if !is_controlled_by(&seen, canary) => {}
-            Destination::Apex => release::announce_apex(&mut patch, subject, &seen),
+            Destination::Apex => release::announce_apex(&mut patch, subject, world, &seen),
             Destination::Variants => {
                 claim(&mut patch, subject, &seen)?;
-                if let Some(rule) = our_rule(subject, &seen, &shape(canary)?) {
-                    release::announce_variants(&mut patch, subject, &seen, rule);
+                // It settles under the parents that the spec names: those that it had may be gone.
+                let shape = shape(canary)?;
+                repair_front(&mut patch, subject, &seen, &shape);
+                if let Some(rule) = our_rule(subject, &seen, &shape) {
+                    repair_rule(&mut patch, &seen, rule, &shape);
+                    release::announce_variants(&mut patch, subject, world, &seen, rule);
                 }
             }
         }
@@ -126,14 +133,14 @@ impl Router for GatewayApi {
     fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, &seen, Variants::Named);
+        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Named);
         Ok(patch.finish().into_iter().collect())
     }
 
     fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, &seen, Variants::Forgotten);
+        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Forgotten);
         release::let_go(&mut patch, subject.canary);
         Ok(patch.finish().into_iter().collect())
     }
@@ -143,6 +150,16 @@ impl Router for GatewayApi {
 /// that never was.
 fn ours(canary: &Canary, world: &dyn World) -> Option<Arc<Value>> {
     world.get(HTTP_ROUTE, canary.namespace(), canary.apex_name()).filter(|seen| is_controlled_by(seen, canary))
+}
+
+/// The weights alone. A Canary that goes has no more say in the shape of its route, and its spec may say none.
+fn reweigh(subject: &Subject<'_>, world: &dyn World, split: Split) -> Vec<Change> {
+    let Some(seen) = ours(subject.canary, world) else { return Vec::new() };
+    let mut patch = Patch::of(HTTP_ROUTE, &seen);
+    for rule in split_rules(subject, &seen) {
+        set_weights(&mut patch, subject, &seen, rule, split);
+    }
+    patch.finish().into_iter().collect()
 }
 
 /// Makes the patch take the route back if a Canary released it. One that is somebody else's is refused.
@@ -245,16 +262,7 @@ fn metadata(canary: &Canary) -> (Strings, Strings) {
 /// Makes the patch bring a route into our shape. With `split` it also sets the weights; without, weights that are there
 /// count as right, and only what else is wrong remains.
 fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, split: Option<Split>) {
-    let (labels, annotations) = metadata(subject.canary);
-    patch.merge("/metadata/labels", &labels);
-    patch.merge("/metadata/annotations", &annotations);
-    if !same_parents(seen, &shape.parents, subject.canary.namespace()) {
-        patch.set("/spec/parentRefs", shape.parents.clone());
-    }
-    if strings_of(at(seen, "/spec/hostnames")) != strings_of(shape.hostnames.as_ref()) {
-        patch.set_or_unset("/spec/hostnames", shape.hostnames.as_ref());
-    }
-
+    repair_front(patch, subject, seen, shape);
     let fallback = Split::primary_only();
     let Some(index) = our_rule(subject, seen, shape) else {
         let backends = json!(backend_refs(subject, split.unwrap_or(fallback)));
@@ -276,7 +284,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
         let mut backends = merged_backends(subject, seen, index, |variant| split.unwrap_or(fallback).weight(variant));
         // Taken over from the apex Service, the rule goes on to name it.
         let apex = list(seen, &path).iter().find(|seen_ref| release::is_apex(subject.canary, seen_ref));
-        backends.extend(apex.map(release::without_share));
+        backends.extend(apex.map(|apex| release::still_named(subject, apex)));
         test_names(patch, seen, index);
         patch.set(&path, backends);
         for rule in others {
@@ -284,6 +292,19 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
                 set_weights(patch, subject, seen, rule, split);
             }
         }
+    }
+}
+
+/// Who the route is for and what it is called: metadata, parents, host names.
+fn repair_front(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape) {
+    let (labels, annotations) = metadata(subject.canary);
+    patch.merge("/metadata/labels", &labels);
+    patch.merge("/metadata/annotations", &annotations);
+    if !same_parents(seen, &shape.parents, subject.canary.namespace()) {
+        patch.set("/spec/parentRefs", shape.parents.clone());
+    }
+    if strings_of(at(seen, "/spec/hostnames")) != strings_of(shape.hostnames.as_ref()) {
+        patch.set_or_unset("/spec/hostnames", shape.hostnames.as_ref());
     }
 }
 
@@ -442,7 +463,10 @@ fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
     let (ours, named) = refs.split_at(subject.backends.len().min(refs.len()));
     ours.len() == subject.backends.len()
         && named.len() <= 1
-        && named.iter().all(|seen_ref| release::is_apex(subject.canary, seen_ref) && weight_of(seen_ref) == 0)
+        && named.iter().all(|seen_ref| {
+            release::is_apex(subject.canary, seen_ref)
+                && (weight_of(seen_ref), number(seen_ref, "/port")) == (0, Some(subject.port()))
+        })
         && ours.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
             is_ours(subject, seen_ref, backend) && number(seen_ref, "/port") == Some(backend.port)
         })

@@ -148,6 +148,31 @@ fn note(seen: &Value, key: &str) -> Option<Value> {
     serde_json::from_str(at(seen, "/metadata/annotations")?.get(key)?.as_str()?).ok()
 }
 
+/// When a port of the apex Service must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// As it stands.
+    Now,
+    /// When it has been given back: a Service of the user's own has the ports again that are noted on it.
+    GivenBack,
+}
+
+/// The port by which the apex Service is reached: `wanted`, if it has that one, else the one that leads to the same place,
+/// else its first. One that is not there is made with the port of the spec.
+pub fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> i64 {
+    let service = canary.spec.service.as_ref();
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else {
+        return service.map_or(wanted, |service| service.port);
+    };
+    let noted = note(&seen, ORIGINAL).filter(|_| moment == Moment::GivenBack);
+    let ports = noted.as_ref().map_or_else(|| list(&seen, "/spec/ports"), |noted| list(noted, "/ports"));
+    let offers = |port: &&Value| number(port, "/port") == Some(wanted);
+    let leads_there =
+        |port: &&Value| service.is_some_and(|service| port.get("targetPort") == Some(&target_port(service)));
+    let found = ports.iter().find(offers).or_else(|| ports.iter().find(leads_there)).or_else(|| ports.first());
+    found.and_then(|port| number(port, "/port")).unwrap_or(wanted)
+}
+
 /// Whether the apex Service exists and selects pods by this value of the selector label.
 pub fn apex_selects(canary: &Canary, world: &dyn World, selector: &Selector, value: &str) -> bool {
     world.get(SERVICE, canary.namespace(), canary.apex_name()).is_some_and(|seen| selects(&seen, selector, value))
@@ -258,13 +283,18 @@ fn metadata(
     (labels, annotations)
 }
 
-/// The port of the spec and, if asked for, every other port of the target's containers.
-fn ports(service: &CanaryService, target: &Value) -> Vec<Value> {
-    let target_port = match &service.target_port {
+/// The port of the pods.
+fn target_port(service: &CanaryService) -> Value {
+    match &service.target_port {
         None | Some(IntOrString::Int(0)) => json!(service.port),
         Some(IntOrString::String(name)) if name.is_empty() || name == "0" => json!(service.port),
         Some(given) => json!(given),
-    };
+    }
+}
+
+/// The port of the spec and, if asked for, every other port of the target's containers.
+fn ports(service: &CanaryService, target: &Value) -> Vec<Value> {
+    let target_port = target_port(service);
     let name = if service.port_name.is_empty() { "http" } else { &service.port_name };
     let mut main = json!({ "name": name, "protocol": "TCP", "port": service.port, "targetPort": target_port });
     if !service.app_protocol.is_empty() {

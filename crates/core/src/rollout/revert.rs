@@ -37,10 +37,20 @@ pub(super) fn decide(round: &Round<'_>) -> Draft {
         draft.notices.push(round.normal("terminating", text));
         return draft;
     }
-    if zoo::REVERTS_TO_NO_PODS || target_serves(round, &mut draft) {
+    let left = leave_the_dead(round, &mut draft);
+    if zoo::REVERTS_TO_NO_PODS || target_serves(round, &mut draft) && !left {
         give_back(round, &mut draft);
     }
     draft
+}
+
+/// Until the route leads to the apex, nobody is sent to a side that does not answer while the other one does: a Canary may be
+/// deleted because of a broken primary, and the target may break down before it has everything. Returns whether the route
+/// changes for that.
+fn leave_the_dead(round: &Round<'_>, draft: &mut Draft) -> bool {
+    let split = round.seen.route.as_ref().and_then(|route| route.split);
+    let better = round.only_side().filter(|only| split.is_some_and(|split| split != *only));
+    draft.route(better.map(Effect::SetSplit))
 }
 
 /// Whether the target runs and is ready to take everything, or is gone and cannot be waited for.
@@ -84,6 +94,11 @@ fn give_back(round: &Round<'_>, draft: &mut Draft) {
     let since = match &round.seen.route {
         None => Some(jiff::Timestamp::UNIX_EPOCH),
         Some(route) if route.to_apex => route.settled_since,
+        // A Service that has just been made is not known anywhere either.
+        Some(route) if route.split.is_some() && route.announced && !round.seen.apex_to_target => {
+            draft.wake_at(round.next_tick());
+            return;
+        }
         // One that leads astray is led to the apex at once.
         Some(route) if route.split.is_some() && !round.announced(draft, route, Destination::Apex) => return,
         Some(_) => {

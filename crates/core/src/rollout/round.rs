@@ -227,11 +227,16 @@ impl<'a> Round<'a> {
     /// The route names `wanted`, or the only side that answers. The status keeps its weight: it is put back when the other
     /// side answers again.
     pub fn serve(&self, wanted: Split) -> Option<Effect> {
-        self.set_split(match (self.primary_answers(), self.target_answers()) {
-            (true, false) => Split::primary_only(),
-            (false, true) => Split::canary(100),
-            _ => wanted,
-        })
+        self.set_split(self.only_side().unwrap_or(wanted))
+    }
+
+    /// Everything to the one side that answers, if there is just one.
+    pub fn only_side(&self) -> Option<Split> {
+        match (self.primary_answers(), self.target_answers()) {
+            (true, false) => Some(Split::primary_only()),
+            (false, true) => Some(Split::canary(100)),
+            _ => None,
+        }
     }
 
     /// The route names `split`. `None` when it already does, or when somebody who does not answer would get more.

@@ -63,6 +63,27 @@ fn a_target_that_is_deleted_is_no_dead_end() {
 }
 
 #[test]
+fn a_side_that_dies_in_a_deletion_has_no_traffic_while_the_other_answers() {
+    let mut deaths = 0;
+    for scenario in scenarios().into_iter().filter(|scenario| scenario.ending == Ending::Gone) {
+        scenario.world().run_watched(LONG, |before, _| {
+            if !before.phase().is_terminating() || before.split.is_none() {
+                return;
+            }
+            for die in [World::primary_dies, World::target_dies] {
+                deaths += 1;
+                let mut world = before.clone();
+                die(&mut world, true);
+                world.run_for(Duration::from_secs(5));
+                let story = format!("{}: users reach nobody at {:?}", scenario.name, world.split);
+                assert!(world.serves(), "{story}: {:#?}", world.status());
+            }
+        });
+    }
+    assert!(deaths > 20, "only {deaths}");
+}
+
+#[test]
 fn a_refused_write_changes_no_ending() {
     for scenario in scenarios() {
         scenario.world().run_watched(LONG, |before, points| {

@@ -21,7 +21,9 @@ use super::{
     test_names, weight_of,
 };
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
+use crate::targets::services::{Moment, apex_port};
 use crate::term::TERM;
+use crate::world::World;
 
 /// Which Canary a route was released by.
 pub(super) const RELEASED_BY: &str = "seaway.dev/released-by";
@@ -64,36 +66,61 @@ fn rules_to_variants<'a>(
     })
 }
 
-/// The apex Service with what others put on a backend of ours.
-fn apex_in_place_of(backend: &Value, canary: &Canary, share: i64) -> Value {
-    let service = canary.spec.service.as_ref();
-    let port = service.map(|service| service.port).or_else(|| number(backend, "/port")).unwrap_or_default();
+/// The apex Service, as it will be when it is given back, with what others put on a backend of ours.
+fn apex_in_place_of(backend: &Value, canary: &Canary, world: &dyn World, share: i64) -> Value {
+    let port = given_back(canary, world, number(backend, "/port"));
     let mut apex = backend.clone();
     object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
     apex
 }
 
+/// The port of the apex Service when it is given back. What served until now is asked for first: the spec may say another one
+/// since, or cannot be read.
+fn given_back(canary: &Canary, world: &dyn World, served: Option<i64>) -> i64 {
+    let in_spec = || canary.spec.service.as_ref().map(|service| service.port);
+    apex_port(canary, world, Moment::GivenBack, served.or_else(in_spec).unwrap_or_default())
+}
+
 /// The same backend, named and no more.
-pub(super) fn without_share(backend: &Value) -> Value {
+fn without_share(backend: &Value) -> Value {
     let mut named = backend.clone();
     object::extend(&mut named, json!({ "weight": 0 }));
     named
 }
 
+/// The apex Service as a rule goes on to name it that was taken over from it: without a share, by the port of the spec, which
+/// it has now.
+pub(super) fn still_named(subject: &Subject<'_>, apex: &Value) -> Value {
+    let mut named = without_share(apex);
+    object::extend(&mut named, json!({ "port": subject.port() }));
+    named
+}
+
 /// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there.
-pub(super) fn announce_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) {
+pub(super) fn announce_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, world: &dyn World, seen: &Value) {
     for (index, backends, first) in rules_to_variants(subject, seen) {
         if !backends.iter().any(|backend| is_apex(subject.canary, backend)) {
             test_names(patch, seen, index);
-            patch.add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, 0));
+            patch.add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, world, 0));
         }
     }
 }
 
-/// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service.
-pub(super) fn announce_variants(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, rule: usize) {
+/// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service, by a port that this has.
+pub(super) fn announce_variants(
+    patch: &mut Patch<'_>,
+    subject: &Subject<'_>,
+    world: &dyn World,
+    seen: &Value,
+    rule: usize,
+) {
     let path = format!("/spec/rules/{rule}/backendRefs");
+    let port = apex_port(subject.canary, world, Moment::Now, subject.port());
     let apex = list(seen, &path).iter().filter(|backend| is_apex(subject.canary, backend)).cloned();
+    let apex = apex.map(|mut apex| {
+        object::extend(&mut apex, json!({ "port": port }));
+        apex
+    });
     let all: Vec<Value> = apex.chain(merged_backends(subject, seen, rule, |_| 0)).collect();
     test_names(patch, seen, rule);
     patch.set(&path, all);
@@ -110,7 +137,13 @@ pub(super) enum Variants {
 
 /// Makes the patch lead every rule that names a backend of ours to the apex Service instead. Backends of others keep their
 /// share. Our rule is put back if somebody has taken it away.
-pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, variants: Variants) {
+pub(super) fn lead_to_apex(
+    patch: &mut Patch<'_>,
+    subject: &Subject<'_>,
+    world: &dyn World,
+    seen: &Value,
+    variants: Variants,
+) {
     let canary = subject.canary;
     let mut ours = 0;
     for (index, backends, first) in rules_to_variants(subject, seen) {
@@ -120,7 +153,7 @@ pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
         let known = own.iter().find(|backend| is_apex(canary, backend));
-        let apex = apex_in_place_of(known.unwrap_or(&first), canary, share);
+        let apex = apex_in_place_of(known.unwrap_or(&first), canary, world, share);
         let named = subject.backends.iter().filter(|_| variants == Variants::Named);
         let named = named.filter_map(|backend| own.iter().find(|seen_ref| is_ours(subject, seen_ref, backend)));
         let named: Vec<Value> = named.map(|backend| without_share(backend)).collect();
@@ -134,7 +167,8 @@ pub(super) fn lead_to_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &
         && let Some(service) = &canary.spec.service
         && let Ok(shape) = Shape::of(service)
     {
-        put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), service.port, 100)]));
+        let port = given_back(canary, world, None);
+        put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), port, 100)]));
     }
 }
 

@@ -259,6 +259,21 @@ fn released() -> Value {
 }
 
 #[test]
+fn of_a_canary_that_goes_only_the_weights_are_written() {
+    let mut canary = leaving();
+    let service = canary.spec.service.as_mut().unwrap();
+    service.gateway_refs.clear();
+    service.hosts = vec!["elsewhere.example.com".into()];
+    let mut expected = document(SHARED);
+    for (index, weight) in [(0, 100), (1, 0)] {
+        expected["spec"]["rules"][1]["backendRefs"][index]["weight"] = weight.into();
+    }
+    let after = patched(&document(SHARED), &write(&canary, &world(SHARED), Split::primary_only()));
+    assert_eq!(after["spec"], expected["spec"]);
+    assert_eq!(write(&canary, &Objects::default(), Split::primary_only()), [], "no route is made any more");
+}
+
+#[test]
 fn a_released_route_leads_to_the_apex_and_outlives_its_canary() {
     let changes = GatewayApi.release(&Subject::of(&leaving()), &world(SHARED)).unwrap();
     insta::assert_yaml_snapshot!(changes);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use seaway_api::canary::{Canary, ConditionStatus, Phase};
 use serde_json::{Value, json};
 
@@ -212,6 +212,26 @@ async fn a_bad_spec_is_reverted_all_the_same_when_it_is_deleted() {
     ship.sail(Duration::from_secs(60)).await;
     assert_eq!(ship.replicas("podinfo").await, 2);
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_cannot_be_read_is_reverted_to_the_port_that_serves() {
+    let canary = CANARY.replace("spec:\n", "spec:\n  revertOnDeletion: true\n");
+    // Both what the remains of the port say, and what they do not.
+    for port in [json!(9898), json!(80)] {
+        let ship = Ship::launch_with(&canary).await;
+        let users = Users::start(&ship.cluster, 10);
+        let spoilt = json!({"service": {"port": port}, "analysis": {"threshold": 1.5}});
+        let kind = ApiResource::erase::<Canary>(&());
+        let canaries: Api<DynamicObject> = Api::namespaced_with(ship.client(), "test", &kind);
+        let patch = Patch::Merge(json!({"spec": spoilt}));
+        canaries.patch("podinfo", &PatchParams::default(), &patch).await.unwrap();
+        ship.sail(Duration::from_secs(60)).await;
+        canaries.delete("podinfo", &DeleteParams::default()).await.unwrap();
+        ship.until("the canary is gone", async |_| canaries.get_opt("podinfo").await.unwrap().is_none()).await;
+        ship.sail(Duration::from_secs(60)).await;
+        assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+    }
 }
 
 #[tokio::test(start_paused = true)]

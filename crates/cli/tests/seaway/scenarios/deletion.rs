@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use seaway_api::canary::{Canary, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
 use serde_json::{Value, json};
 
-use crate::harness::{CANARY, Ground, Ship, Users};
+use crate::harness::{CANARY, GATEWAY, Ground, Ship, Users};
 
 const SERVICE: &str = "
 apiVersion: v1
@@ -96,7 +97,7 @@ async fn a_service_of_the_users_own_is_repaired_too_and_given_back_as_it_was() {
     let mut ship = Ship::launch().await;
     // Pods are chosen in the user's own way, by a label that the operator knows nothing of.
     let deployment = json!({"spec": {"template": {"metadata": {"labels": {"tier": "web"}}}}});
-    let api: Api<k8s_openapi::api::apps::v1::Deployment> = ship.api("test");
+    let api: Api<Deployment> = ship.api("test");
     api.patch("podinfo", &PatchParams::default(), &Patch::Merge(deployment)).await.unwrap();
     ship.apply(SERVICE).await;
     select(&ship, json!({"app": null})).await;
@@ -186,4 +187,102 @@ async fn a_released_route_that_its_user_changed_is_theirs() {
     let told = &status.condition("Accepted").unwrap().message;
     assert!(told.contains("HTTPRoute podinfo.test exists and is not owned"), "{told}");
     assert_eq!(route(&ship).await["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+}
+
+/// A gateway like the tutorial's, which serves the same host.
+fn another_gateway() -> String {
+    GATEWAY.replace("name: gateway\n", "name: quay\n")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_comes_back_under_another_gateway_is_initialised() {
+    let ship = Ship::launch_with(&canary()).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    ship.apply(&another_gateway()).await;
+    let gateways = ApiResource::from_gvk(&GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "Gateway"));
+    let gateways: Api<DynamicObject> = Api::namespaced_with(ship.client(), "istio-ingress", &gateways);
+    gateways.delete("gateway", &DeleteParams::default()).await.unwrap();
+    ship.apply(&canary().replace("name: gateway\n", "name: quay\n")).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    assert_eq!(route(&ship).await["spec"]["parentRefs"][0]["name"], "quay");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_comes_back_with_another_port_loses_no_request() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    until_gone(&ship).await;
+    ship.apply(&canary().replace(" port: 9898", " port: 80")).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    assert_eq!(route(&ship).await["spec"]["rules"][0]["backendRefs"][0]["port"], 80);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_the_users_own_is_led_to_by_a_port_that_it_has() {
+    let mut ship = Ship::launch().await;
+    ship.apply(&SERVICE.replace(" port: 9898", " port: 80").replace(", tier: web", "")).await;
+    ship.start_operator();
+    ship.apply(&canary()).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    until_gone(&ship).await;
+    assert_eq!(apex(&ship).await["spec"]["ports"][0]["port"], 80, "its ports are given back");
+    assert_eq!(route(&ship).await["spec"]["rules"][0]["backendRefs"][0]["port"], 80);
+    assert_served(&ship, &users).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_changed_while_the_canary_was_suspended_is_not_led_to() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    let spec = json!({"suspend": true, "service": {"port": 80}});
+    ship.patch_canary("podinfo", json!({"spec": spec})).await;
+    ship.sail(Duration::from_secs(60)).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    assert_served(&ship, &users).await;
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+/// Every pod of a Deployment goes, and none that comes is ever ready.
+async fn break_down(ship: &Ship, deployment: &str) {
+    let strategy = json!({"strategy": {"type": "Recreate", "rollingUpdate": null}});
+    let api: Api<Deployment> = ship.api("test");
+    api.patch(deployment, &PatchParams::default(), &Patch::Merge(json!({"spec": strategy}))).await.unwrap();
+    ship.set_image(deployment, "6.0.9-crash").await;
+    ship.until("nobody answers", async |ship| ship.ready(deployment).await == 0).await;
+    ship.sail(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_breaks_down_while_it_is_given_back_gets_no_traffic() {
+    let ship = Ship::launch_with(&canary()).await;
+    let users = Users::start(&ship.cluster, 10);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_weight("podinfo", 50).await;
+    ship.sail(Duration::from_secs(5)).await;
+    delete(&ship).await;
+    ship.until_phase("podinfo", Phase::Terminating).await;
+    break_down(&ship, "podinfo").await;
+    assert_served(&ship, &users).await;
+    // Mended, it takes everything.
+    ship.set_image("podinfo", "6.0.2").await;
+    until_gone(&ship).await;
+    assert_served(&ship, &users).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_deleted_for_its_broken_primary_serves_as_soon_as_the_target_does() {
+    let ship = Ship::launch_with(&canary()).await;
+    break_down(&ship, "podinfo-primary").await;
+    let users = Users::start(&ship.cluster, 10);
+    delete(&ship).await;
+    ship.until("the target answers", async |ship| ship.ready("podinfo").await == 2).await;
+    ship.sail(Duration::from_secs(1)).await;
+    assert_served(&ship, &users).await;
+    until_gone(&ship).await;
 }

@@ -87,7 +87,9 @@ impl World {
                     if world.to_apex {
                         world.must_be_expected(plan);
                     }
-                    world.meddle(*split);
+                    // Of a Canary that goes the weights change and nothing else.
+                    let announced = world.deleting && world.announced;
+                    world.rewrite_route(Some(*split), false, announced);
                 }
                 moved
             })?,
