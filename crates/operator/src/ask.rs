@@ -45,8 +45,10 @@ pub(crate) struct Asker {
     pub(crate) requests: Requests,
     pub(crate) answers: UnboundedSender<Answered>,
     pub(crate) telemetry: Arc<Telemetry>,
-    /// How many questions may be under way at once.
-    pub(crate) permits: Arc<Semaphore>,
+    /// How many metrics may be asked for at once.
+    pub(crate) metrics: Arc<Semaphore>,
+    /// How many hooks. Apart, since one may take minutes, and nobody's verdict waits for the hooks of others.
+    pub(crate) hooks: Arc<Semaphore>,
 }
 
 /// A question with everything needed to ask it.
@@ -81,7 +83,8 @@ impl Asker {
             Subject::Metric(index) => plan.metrics.get(index).map(|check| (canary.clone(), check.clone())),
             _ => None,
         };
-        let (http, requests, permits) = (self.http.clone(), self.requests.clone(), self.permits.clone());
+        let permits = if matches!(errand, Errand::Hook(..)) { &self.hooks } else { &self.metrics };
+        let (http, requests, permits) = (self.http.clone(), self.requests.clone(), permits.clone());
         let (answers, telemetry) = (self.answers.clone(), self.telemetry.clone());
         let canary = CanaryKey::new(canary.namespace(), canary.name());
         let (question, number) = (key.clone(), memory.next_ask());
@@ -191,7 +194,8 @@ mod tests {
             requests: Requests::new(Server::default().client(), TestClock::start(), Fence::open()),
             answers,
             telemetry: Arc::new(Telemetry::new("0", "gatewayapi:v1")),
-            permits: Arc::new(Semaphore::new(1)),
+            metrics: Arc::new(Semaphore::new(1)),
+            hooks: Arc::new(Semaphore::new(1)),
         };
         let canary = Canary::test().webhook("gate", HookType::Rollout);
         let plan = Plan::new(&canary, &Settings { provider: "gatewayapi:v1".into(), ..Settings::default() }).unwrap();

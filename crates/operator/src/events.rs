@@ -31,6 +31,8 @@ use crate::requests::{ApiError, Requests};
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Longest pause between two attempts, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How many other names one Event may get that is called like another.
+const NAMES: u32 = 5;
 /// Texts of one canary that may wait.
 const WAITING: usize = 64;
 /// Requests for Events that may be under way at once.
@@ -166,6 +168,7 @@ impl Desk {
         // An Event that was sent without an answer may be there.
         let mut in_doubt = false;
         let give_up = self.clock.elapsed().saturating_add(PATIENCE);
+        let mut renamed = 0;
         for attempt in 0.. {
             let Err(error) = self.send(&note, create).await else { break };
             if error.is_not_found() && !create {
@@ -173,21 +176,25 @@ impl Desk {
                 create = true;
                 continue;
             }
-            if error.is_conflict() && create {
-                if in_doubt {
-                    break;
-                }
+            let taken = create && error.is_taken();
+            if taken && in_doubt {
+                break;
+            }
+            if taken && renamed < NAMES {
                 // Another process named one at the very same moment.
-                note.name = format!("{}{attempt}", note.name);
+                renamed += 1;
+                note.name = format!("{}{renamed}", note.name);
                 continue;
             }
-            let final_word = (400..500).contains(&error.code) && error.code != 429;
+            // Another conflict passes: a quota that is counted by several at once, say.
+            let passes = error.code == 429 || error.is_conflict() && !taken;
+            let final_word = (400..500).contains(&error.code) && !passes;
             if final_word || self.clock.elapsed() >= give_up {
                 tracing::warn!(canary = %note.about.key, %error, text = note.text, "the Event could not be written");
                 break;
             }
             in_doubt |= create && error.code != 429;
-            let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << attempt.min(5)));
+            let pause = error.retry_after.unwrap_or(Duration::from_secs(1 << attempt.min(3)));
             self.clock.sleep(pause.min(LONGEST_PAUSE)).await;
         }
         note.name
@@ -306,6 +313,17 @@ mod tests {
             events.flush().await;
             assert_eq!(messages(&server), told, "after {failures} failures");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_always_refuses_is_not_asked_without_end() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().extend(vec![409; 1000]);
+        events.tell(about(), Severity::Normal, "Advance".into(), clock.now());
+        events.flush().await;
+        let asked = server.log.lock().unwrap().len();
+        assert!((5..100).contains(&asked), "asked {asked} times");
     }
 
     #[tokio::test(start_paused = true)]

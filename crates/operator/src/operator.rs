@@ -45,7 +45,7 @@ use crate::watch::{Surroundings, Unregistered, Watched, follow};
 
 /// Changes come in bursts (an edit, then the controllers' answers to it); a round waits this long to see all of one.
 const GATHER: Duration = Duration::from_millis(50);
-/// What is left to do at a stop (rounds in hand, Events) may take this long.
+/// What is left to do at the end, rounds in hand and then Events, may take this long each.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
 /// Why the operator ended by itself.
@@ -98,7 +98,8 @@ impl Operator {
         server::router(self.health.clone())
     }
 
-    /// Works until `shutdown`: then the rounds in hand are finished, the last Events written, the Lease given back.
+    /// Works until `shutdown`: then the rounds in hand are finished, the Lease given back, the last Events written. These are
+    /// written too when the Lease is lost, for as long.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let stop = shutdown.child_token();
         // Whatever way this function is left, everything it started is told to stop.
@@ -140,7 +141,9 @@ impl Operator {
         }
         self.health.leading.store(true, Ordering::Relaxed);
         let term = elector.as_ref().and_then(Elector::term);
-        let lead = self.lead(&cache, requests, term, &stop);
+        let events = Events::start(requests.clone(), self.clock.clone());
+        let announcer = Arc::new(Announcer::new(events, self.http.clone(), self.config.event_webhook.clone()));
+        let lead = self.lead(&cache, requests, announcer.clone(), term, &stop);
         let held = match &mut elector {
             None => tokio::select! {
                 biased;
@@ -162,6 +165,10 @@ impl Operator {
             }
         };
         self.health.leading.store(false, Ordering::Relaxed);
+        // Nobody waits for these: who leads next need not know them, and what they tell of is stored, so nobody tells it again.
+        if tokio::time::timeout(LAST_WORDS, announcer.flush()).await.is_err() {
+            tracing::warn!("stopped with Events unwritten");
+        }
         if held { Ok(()) } else { Err(OperatorError::LeadershipLost) }
     }
 
@@ -198,11 +205,17 @@ impl Operator {
     }
 
     /// Starts rounds until `stop`, then waits for those in hand.
-    async fn lead(&self, cache: &Arc<Cache>, requests: Requests, term: Option<String>, stop: &CancellationToken) {
+    async fn lead(
+        &self,
+        cache: &Arc<Cache>,
+        requests: Requests,
+        announcer: Arc<Announcer>,
+        term: Option<String>,
+        stop: &CancellationToken,
+    ) {
         let (answers, mut answered) = unbounded_channel::<Answered>();
         let config = &self.config;
         let memories = Arc::new(Memories::default());
-        let events = Events::start(requests.clone(), self.clock.clone());
         let reconciler = Arc::new(Reconciler {
             cache: cache.clone(),
             requests: requests.clone(),
@@ -219,13 +232,14 @@ impl Operator {
                 track_configs: config.config_tracking,
             },
             memories: memories.clone(),
-            announcer: Announcer::new(events, self.http.clone(), config.event_webhook.clone()),
+            announcer,
             asker: Asker {
                 http: self.http.clone(),
                 requests,
                 answers,
                 telemetry: self.health.telemetry.clone(),
-                permits: Arc::new(Semaphore::new(config.questions.max(1))),
+                metrics: Arc::new(Semaphore::new(config.questions.max(1))),
+                hooks: Arc::new(Semaphore::new(config.questions.max(1))),
             },
             telemetry: self.health.telemetry.clone(),
             term,
@@ -263,12 +277,9 @@ impl Operator {
                 () = timer => {}
             }
         }
-        let last_words = async {
-            while rounds.running.join_next().await.is_some() {}
-            reconciler.announcer.flush().await;
-        };
-        if tokio::time::timeout(LAST_WORDS, last_words).await.is_err() {
-            tracing::warn!("stopped with rounds or Events unfinished");
+        let in_hand = async { while rounds.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_WORDS, in_hand).await.is_err() {
+            tracing::warn!("stopped with rounds unfinished");
         }
     }
 }

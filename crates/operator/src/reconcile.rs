@@ -60,7 +60,7 @@ pub(crate) struct Reconciler {
     pub(crate) settings: Settings,
     pub(crate) conventions: Conventions,
     pub(crate) memories: Arc<Memories>,
-    pub(crate) announcer: Announcer,
+    pub(crate) announcer: Arc<Announcer>,
     pub(crate) asker: Asker,
     pub(crate) telemetry: Arc<Telemetry>,
     /// The term of leadership, if it began while the leader before may have had requests on their way.

@@ -81,6 +81,11 @@ impl ApiError {
         self.code == 409
     }
 
+    /// An object of that name exists.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is_conflict() && self.reason == "AlreadyExists"
+    }
+
     /// The object does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         self.code == 404

@@ -3,7 +3,7 @@
 //! Standby replicas serve it too. It shows state and changes none.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
 use crate::telemetry::Telemetry;
@@ -27,6 +28,9 @@ pub(crate) struct Health {
     pub(crate) leading: Arc<AtomicBool>,
 }
 
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 1024;
+
 /// Listens on every address of this machine. The kubelet asks by the pod's family, which may be IPv6 alone; a machine without
 /// IPv6 has only the others.
 ///
@@ -34,10 +38,21 @@ pub(crate) struct Health {
 ///
 /// When the port is taken, or may not be used.
 pub async fn listen(port: u16) -> io::Result<TcpListener> {
-    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+    match both_families(port) {
         Ok(listener) => Ok(listener),
         Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
     }
+}
+
+fn both_families(port: u16) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP))?;
+    // Some machines say otherwise for sockets that say nothing.
+    socket.set_only_v6(false)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 /// The page.

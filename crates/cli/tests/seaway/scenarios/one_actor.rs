@@ -74,12 +74,12 @@ async fn an_edit_during_a_round_starts_no_second_one() {
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
 }
 
-/// A way to the API server on which Leases cannot be reached while `cut` is set, and everything else can.
-fn without_leases(ship: &Ship, user: &str, cut: &Arc<AtomicBool>) -> Client {
+/// A way to the API server on which these resources cannot be reached while `cut` is set, and everything else can.
+fn without(resources: &'static [&'static str], ship: &Ship, user: &str, cut: &Arc<AtomicBool>) -> Client {
     let (server, cut) = (ship.cluster.api().as_user(user), cut.clone());
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (mut server, lost) =
-            (server.clone(), cut.load(Ordering::Relaxed) && request.uri().path().contains("/leases"));
+        let asked = |resource: &&str| request.uri().path().contains(*resource);
+        let (mut server, lost) = (server.clone(), cut.load(Ordering::Relaxed) && resources.iter().any(asked));
         async move {
             let answer: Result<Response<_>, BoxError> =
                 if lost { Err("connection reset".into()) } else { server.call(request).await };
@@ -96,7 +96,7 @@ async fn a_leader_that_cannot_renew_leaves_the_work_to_the_next() {
     let ship = Ship::launch().await;
     let elect = |name: &str| Config::default().elect(name, "kube-system", Duration::from_secs(20));
     let cut = Arc::new(AtomicBool::new(false));
-    let old = start(&ship, elect(OLD), without_leases(&ship, OLD, &cut));
+    let old = start(&ship, elect(OLD), without(&["/leases"], &ship, OLD, &cut));
     ship.apply(CANARY).await;
     ship.until_phase("podinfo", Phase::Initialized).await;
     let new = start(&ship, elect(OPERATOR), ship.cluster.client(OPERATOR));
@@ -115,6 +115,26 @@ async fn a_leader_that_cannot_renew_leaves_the_work_to_the_next() {
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
     old.abort();
     new.abort();
+}
+
+/// The status says what was decided, so nobody who comes after decides and says it again.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_the_lease_was_lost_is_told_all_the_same() {
+    let ship = Ship::launch().await;
+    let config = Config::default().elect(OPERATOR, "kube-system", Duration::from_secs(20));
+    let cut = Arc::new(AtomicBool::new(false));
+    let operator = start(&ship, config, without(&["/leases", "/events"], &ship, OPERATOR, &cut));
+    ship.apply(CANARY).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    cut.store(true, Ordering::Relaxed);
+    ship.set_image("podinfo", "6.0.1").await;
+    ship.until_phase("podinfo", Phase::Progressing).await;
+    ship.sail(Duration::from_secs(20)).await;
+    cut.store(false, Ordering::Relaxed);
+    ship.sail(Duration::from_secs(20)).await;
+    assert!(operator.is_finished(), "it has no Lease");
+    let told = ship.transcript.events();
+    assert!(told.iter().any(|text| text.starts_with("New revision detected!")), "{told:#?}");
 }
 
 /// A request that the network holds back.
