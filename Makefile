@@ -22,8 +22,8 @@ conformance: ## Generated request sequences on drydock and on a real kube-apiser
 	SEAWAY_REAL=required SEAWAY_CONFORMANCE=$(or $(RUNS),10000) SEAWAY_CONFORMANCE_FIRST=$(or $(SEED),1) \
 		tools/demand-tests conformance:: -- cargo test --workspace --test seaway conformance:: -- --nocapture
 
-grants: ## Take each grant of the chart away from the operator, one at a time; a test must notice: AT_ONCE=3
-	@tools/grants
+grants: ## Take each grant of the chart away from the operator, one at a time; a test must notice: AT_ONCE=3, DRAWN=3 for a few
+	@tools/grants $(DRAWN)
 
 lint: ## Formatting, clippy and documentation, warnings are errors
 	cargo fmt --all --check

@@ -85,6 +85,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.name: must be set when serviceAccount.create is false; name the account that is to be used" -}}
 {{- end -}}
+{{- with include "seaway.missingCrds" . -}}
+{{- fail (printf "crd.create: the cluster has no %s; set crd.create=true, or install Flagger's CRDs first" .) -}}
+{{- end -}}
 {{- end -}}
 
 {{/*
@@ -99,5 +102,22 @@ belongs to a Flagger or to somebody who applied it: it is left alone.
 {{- $notes := $seen.metadata.annotations | default dict -}}
 {{- $owner := printf "%s/%s" (get $notes "meta.helm.sh/release-namespace") (get $notes "meta.helm.sh/release-name") -}}
 {{- if ne $owner (printf "%s/%s" $root.Release.Namespace $root.Release.Name) -}}{{ $name }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The CRDs that the operator cannot start without, that the chart is not to install, and that the cluster does not have. Whoever
+installs in one namespace may list what the API server serves but not read CRDs: so that is asked, and something that every
+cluster has only when one is missing. Without a cluster (helm template) there is no such thing, and nobody knows what is missing.
+*/}}
+{{- define "seaway.missingCrds" -}}
+{{- if not .Values.crd.create -}}
+{{- $missing := list -}}
+{{- range $kind, $name := dict "Canary" "canaries" "MetricTemplate" "metrictemplates" "AlertProvider" "alertproviders" -}}
+{{- if not ($.Capabilities.APIVersions.Has (printf "flagger.app/v1beta1/%s" $kind)) -}}
+{{- $missing = append $missing (printf "%s.flagger.app" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $missing (lookup "v1" "Namespace" "" "default") -}}{{ join ", " $missing }}{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -84,21 +84,72 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// What people read: the documents at the root and those in `docs`.
+fn documents() -> Vec<PathBuf> {
+    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name));
+    let more = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    named.into_iter().chain(more.filter(|path| path.extension().is_some_and(|ending| ending == "md"))).collect()
+}
+
+/// Its text without blocks of code.
+fn prose(document: &Path) -> String {
+    let text = std::fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
+    text.split("```").step_by(2).collect()
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(document: &Path) -> BTreeSet<String> {
+    let prose = prose(document);
+    let headings = prose.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let anchor = |heading: &str| heading.to_lowercase().replace(' ', "-").chars().filter(|c| kept(*c)).collect();
+    headings.map(anchor).collect()
+}
+
 /// A map that names a place which is not there is worse than none.
 #[test]
 fn documents_name_only_what_exists() {
-    for document in
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/flagger.md", "docs/operations.md", "docs/drydock.md"]
-    {
-        let text = std::fs::read_to_string(root().join(document)).unwrap();
-        let ticked = text.split('`').skip(1).step_by(2).map(str::to_owned);
-        let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next().map(str::to_owned));
-        for place in ticked.chain(linked) {
+    let (mut places, mut links) = (0, 0);
+    for document in documents() {
+        let (prose, name) = (prose(&document), document.display());
+        for place in prose.split('`').skip(1).step_by(2) {
             let is_place = ["crates/", "docs/", "examples/", "tools/"].iter().any(|folder| place.starts_with(folder));
             if is_place && !place.contains(['*', '{', ' ']) {
-                assert!(root().join(&place).exists(), "{document} names {place}, which does not exist");
+                places += 1;
+                assert!(root().join(place).exists(), "{name} names {place}, which does not exist");
             }
         }
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            links += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { document.clone() } else { document.with_file_name("").join(file) };
+            assert!(target.exists(), "{name} leads to {link}, which does not exist");
+            assert!(
+                anchor.is_empty() || anchors(&target).contains(anchor),
+                "{name} leads to {link}, a heading that is not there"
+            );
+        }
+    }
+    assert!(places > 20 && links > 20, "only {places} places and {links} links were found");
+}
+
+/// Go tells who has an older one only after it was asked to build.
+#[test]
+fn the_version_of_go_that_is_asked_for_is_the_one_that_is_needed() {
+    let mut needed = (Vec::new(), String::new());
+    for folder in std::fs::read_dir(root().join("tools")).unwrap().map(|entry| entry.unwrap().path()) {
+        let Ok(module) = std::fs::read_to_string(folder.join("go.mod")) else { continue };
+        let version = module.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
+        let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap()).collect();
+        needed = needed.max((numbers, version.to_owned()));
+    }
+    for (place, words) in [("tools/install", "install Go "), ("docs/real-clusters.md", "Go ")] {
+        let text = std::fs::read_to_string(root().join(place)).unwrap();
+        let asked = format!("{words}{}", needed.1);
+        assert!(text.contains(&asked), "{place} does not say {asked:?}");
     }
 }
 

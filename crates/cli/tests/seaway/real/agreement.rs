@@ -30,6 +30,12 @@ const DRYDOCK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 25
 /// How many routes there are.
 const ROUTES: u64 = 60;
 
+/// Routes and requests are the same every time. A pod answered 1,548 of these behind all three alike: a third of the rules
+/// redirect, and many requests match none. Traefik and Envoy disagreed on 843. With fewer answers or more quarrels than this the
+/// test compares less than it did.
+const SERVED: u32 = 1_500;
+const QUARRELS: u32 = 900;
+
 /// The gateways that are compared; what a request is marked with on its way through each.
 const GATEWAYS: [(&str, SocketAddr); 3] = [("drydock", DRYDOCK), ("traefik", Traefik::WEB), ("envoy", Contour::WEB)];
 
@@ -165,7 +171,7 @@ fn drydock_routes_as_traefik_and_envoy_do() {
             "{ROUTES} routes, {asked} requests to each gateway; a pod answers {served} of them behind all three alike; Traefik \
              and Envoy disagree on {quarrels}"
         );
-        assert!(quarrels * 6 < asked && served * 5 > asked, "this compares too little");
+        assert!(quarrels <= QUARRELS && served >= SERVED, "this compares too little");
         assert!(wrong.is_empty(), "drydock answers as neither of them:\n{wrong}");
         weigh_all(&web).await;
     });

@@ -17,6 +17,9 @@ use super::haven::in_haven;
 use crate::harness::{Ground, NAMESPACES};
 
 const CANARIES: usize = 22;
+/// So often a part is killed at least, and each time it meets so many rollouts on average.
+const BLOWS: usize = 20;
+const MET: usize = 5;
 /// From the end of a blow to the next rollout.
 const APART: Duration = Duration::from_millis(1_500);
 
@@ -78,7 +81,7 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
                 call_back(cluster, &name, true).await;
             }
             let point = POINTS.iter().position(|point| *point == here);
-            under_way += u32::from(point.is_some());
+            under_way += usize::from(point.is_some());
             met.extend(point);
         }
         assert!(under_way > 0, "no rollout is under way; met were {met:?} of {POINTS:?}");
@@ -86,6 +89,7 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
         (blows, struck) = (blows + 1, struck + under_way);
     }
     eprintln!("{what} was killed {blows} times, with {struck} rollouts under way in all, at each of {POINTS:?}");
+    assert!(blows >= BLOWS && struck >= BLOWS * MET, "{what} was killed {blows} times, and met {struck} rollouts");
     for name in names() {
         let before = proven[&name].as_str();
         let (phase, proven) =

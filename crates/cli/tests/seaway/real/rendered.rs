@@ -88,6 +88,10 @@ impl Granted {
     }
 }
 
+/// For whom Helm renders where it asks no cluster. By itself one that is built from its module takes 1.20, which is older than
+/// the chart allows.
+const KUBERNETES: &str = "1.36";
+
 /// The chart as Helm renders it for the release `seaway` in `seaway-system`.
 pub struct Rendered(pub Vec<Value>);
 
@@ -101,7 +105,8 @@ impl Rendered {
     /// With these arguments to Helm; the error is what it says.
     pub fn by(arguments: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(installed("helm"));
-        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]).args(arguments);
+        command.args(["template", "seaway"]).arg(folder()).args(["--namespace", "seaway-system"]);
+        command.args(["--kube-version", KUBERNETES]).args(arguments);
         let output = command.output().unwrap();
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());

@@ -16,8 +16,10 @@ use tokio_util::sync::CancellationToken;
 pub type Seen = BTreeMap<(String, u16), u64>;
 
 /// So many people ask, each after so long.
-const PEOPLE: u32 = 40;
+const PEOPLE: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(80);
+/// So many are a throng.
+const THRONG: u32 = 120;
 
 /// Fewer prove nothing: two seconds of it.
 const CROWD: u64 = 1_000;
@@ -30,28 +32,33 @@ pub struct Users {
 }
 
 impl Users {
-    /// People who ask a gateway for `host`, 500 times a second together, over connections that they keep.
+    /// People who ask a gateway for `host`, more than 600 times a second together, over connections that they keep.
     pub fn of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
-        Self::start(gateway, host, 64)
+        Self::start(PEOPLE, gateway, host, 64)
+    }
+
+    /// A throng, 1,500 times a second together, for what befalls few.
+    pub fn throng_of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
+        Self::start(THRONG, gateway, host, 64)
     }
 
     /// People who ask a Service as often, with a connection for each request: one that is kept would lead to the same pod
     /// for ever.
     pub fn of_service(service: SocketAddr) -> Self {
-        Self::start(service, "podinfo.test", 0)
+        Self::start(PEOPLE, service, "podinfo.test", 0)
     }
 
-    fn start(at: SocketAddr, host: &'static str, kept: usize) -> Self {
+    fn start(count: u32, at: SocketAddr, host: &'static str, kept: usize) -> Self {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (mut people, enough) = (JoinSet::new(), CancellationToken::new());
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        for person in 0..PEOPLE {
+        for person in 0..count {
             let mut builder = Client::builder(TokioExecutor::new());
             let client: Client<_, Empty<bytes::Bytes>> = builder.pool_max_idle_per_host(kept).build(connector.clone());
             let (seen, enough) = (seen.clone(), enough.clone());
             people.spawn(async move {
-                tokio::time::sleep(PAUSE * person / PEOPLE).await;
+                tokio::time::sleep(PAUSE * person / count).await;
                 let mut tick = tokio::time::interval(PAUSE);
                 while enough.run_until_cancelled(tick.tick()).await.is_some() {
                     let answer = tokio::time::timeout(PATIENCE, ask(&client, at, host)).await;

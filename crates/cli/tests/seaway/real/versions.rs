@@ -30,9 +30,12 @@ const DEFINITIONS: [(&str, &str); 5] = [
     ("keda", "scaledobjects.keda.sh"),
 ];
 
-/// The numbers of the version by which a part is called in the folder of parts. What is on the `PATH` is elsewhere.
+/// The numbers of the version by which a part is called in the folder of parts. What is on the `PATH` is elsewhere, and the
+/// folder of parts may be in another one called `tools`.
 fn version(path: &Path) -> Option<&str> {
-    let called = path.iter().skip_while(|segment| *segment != "tools").nth(1)?.to_str()?;
+    let segments: Vec<_> = path.iter().collect();
+    let tools = segments.iter().rposition(|segment| *segment == "tools")?;
+    let called = segments.get(tools + 1)?.to_str()?;
     let words = called.split('-').map(|word| word.trim_start_matches('v'));
     let version = words.into_iter().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     version.split(|c: char| !c.is_ascii_digit() && c != '.').next()
@@ -44,6 +47,7 @@ fn versions_are_in_the_names_of_parts() {
         ("/cache/seaway/tools/kube-apiserver-v1.36.3", Some("1.36.3")),
         ("/cache/seaway/tools/prometheus-2.42.0+ds-5+deb12u1/usr/bin/promtool", Some("2.42.0")),
         ("/cache/seaway/tools/envoy-1.40.0/lib/python3.11/site-packages/envoy/_bin/envoy", Some("1.40.0")),
+        ("/home/tools/me/.cache/seaway/tools/traefik-3.7.15/bin/traefik", Some("3.7.15")),
         ("/usr/bin/prometheus", None),
     ] {
         assert_eq!(version(Path::new(path)), expected, "{path}");

@@ -91,7 +91,8 @@ pub fn ours(transcript: &Transcript, canary: &str) -> Vec<Tick> {
 fn ticks(lines: impl Iterator<Item = (f64, Line)>) -> Vec<Tick> {
     let mut ticks: Vec<Tick> = Vec::new();
     let mut last = f64::NEG_INFINITY;
-    // How long pods take to come up is their own affair, and so is who says that they are waited for.
+    // How long pods take to come up is their own affair, and so is who says that they are waited for: Flagger's primary was not
+    // ready at the first tick, on drydock it is. How often it is said `recovery.rs` asks.
     let is_about_pods = |line: &Line| matches!(line, Line::Event(_, text) if text.contains(" not ready: "));
     for (time, line) in lines.filter(|(_, line)| !is_about_pods(line)) {
         if time - last > PAUSE {
