@@ -191,8 +191,11 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
         if !resource.categories.is_empty() {
             entry["categories"] = json!(resource.categories);
         }
-        if let Some(storage) = resource.storage().filter(|_| resource.custom) {
-            let hash = Sha256::digest(format!("{}/{}/{}", resource.group, storage.name, resource.kind));
+        if let Some(storage) = resource.storage().filter(|_| resource.behaviour.review.is_none()) {
+            let stored = resource
+                .lens
+                .map_or_else(|| api_version(&resource.group, &storage.name), |lens| lens.api_version.to_owned());
+            let hash = Sha256::digest(format!("{stored}/{}", resource.kind));
             entry["storageVersionHash"] = STANDARD.encode(&hash[..8]).into();
         }
         list.push(entry);

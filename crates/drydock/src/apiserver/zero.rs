@@ -57,8 +57,19 @@ pub(crate) fn zero(schema: &Schema) -> Value {
             members.extend(node.properties.get(field).map(|schema| (field.to_owned(), zero(schema))));
         }
     }
+    for (_, field) in LISTS.iter().filter(|(known, _)| *known == name) {
+        members.insert((*field).to_owned(), Value::Null);
+    }
     Value::Object(members)
 }
+
+/// Lists that Go writes out even if there are none.
+const LISTS: [(&str, &str); 4] = [
+    ("discovery.v1.EndpointSlice", "endpoints"),
+    ("discovery.v1.EndpointSlice", "ports"),
+    ("rbac.v1.ClusterRole", "rules"),
+    ("rbac.v1.Role", "rules"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -113,6 +113,10 @@ pub(super) fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed 
         // Only Go's types can tell a list that is empty from none.
         Some([]) if !call.served.resource.custom => Managed::default(),
         Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
-        Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
+        Some(_) => match Managed::read(new).filter(|managed| !managed.is_empty()) {
+            // Who owns nothing is forgotten.
+            Some(managed) => managed.without_idle(),
+            None => Managed::of(live),
+        },
     }
 }

@@ -2,6 +2,7 @@
 
 mod bad;
 mod change;
+mod cluster;
 mod definition_edits;
 mod definitions;
 mod items;
@@ -50,6 +51,8 @@ const MOVES: &[(u64, Move)] = &[
     (4, change::strategic_patch),
     (9, change::apply),
     (8, pods::create),
+    (2, pods::place),
+    (4, cluster::request),
     (8, zeros::zero),
     (6, change::status),
     (3, change::scale),
@@ -123,6 +126,12 @@ impl Author {
     /// A name that may be taken.
     fn name(&self) -> String {
         (*self.pick(&["a", "b", "c"])).to_owned()
+    }
+
+    /// The same for a kind.
+    fn name_of(&self, kind: &Kind) -> String {
+        let name = self.name();
+        if kind.is_cluster_wide() { format!("<<ns>>-{name}") } else { name }
     }
 
     /// An object that probably exists.
