@@ -47,9 +47,10 @@ pub(super) fn holders(old: Option<&Value>, namespace: &Value, causes: &mut Vec<C
 
 /// Nobody says of a namespace that it is what it is not.
 pub(super) fn phase(namespace: &Value, causes: &mut Vec<Cause>) {
-    let (phase, why) = match meta::deleting(namespace) {
-        false => ("Active", "may only be 'Active' if `deletionTimestamp` is empty"),
-        true => ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty"),
+    let (phase, why) = if meta::deleting(namespace) {
+        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    } else {
+        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
     };
     let said = meta::text(namespace, "/status/phase");
     if said != phase {

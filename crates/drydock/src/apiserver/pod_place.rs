@@ -83,9 +83,10 @@ fn asked(call: &Call, kind: &str, group: &str) -> Result<Value> {
     let (version, said) = (meta::text(&object, "/apiVersion"), meta::text(&object, "/kind"));
     if !said.is_empty() && said != kind {
         let short = version.rsplit('/').next().unwrap_or(version);
-        let why = match protobuf::is_known(version, said) {
-            true => format!("converting ({short}.{said}) to ({group}.{kind}): unknown conversion"),
-            false => unregistered(version, said),
+        let why = if protobuf::is_known(version, said) {
+            format!("converting ({short}.{said}) to ({group}.{kind}): unknown conversion")
+        } else {
+            unregistered(version, said)
         };
         return Err(ApiError::cannot_be(short, said, kind, &why));
     }

@@ -231,7 +231,7 @@ impl Server {
         if target.name.contains('/') {
             return failure(&ApiError::no_route());
         }
-        if [".", ".."].contains(&target.name.as_str()) {
+        if [".", ".."].contains(&target.name.as_str()) && target.subresource.is_empty() {
             let why = format!("Name parameter invalid: {0:?}: may not be '{0}'", target.name);
             return failure(&ApiError::bad_request(why));
         }

@@ -83,6 +83,8 @@ impl Servers {
             let (real, drydock): (Run, Run) =
                 tokio::join!(runner::run(&self.real, &namespace, steps), runner::run(&self.drydock, &namespace, steps));
             if real.slow || drydock.slow {
+                // Whoever is busy with something else is not helped by more of the same.
+                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 continue;
             }
             let (real, drydock) = (masked(&real.answers), masked(&drydock.answers));
