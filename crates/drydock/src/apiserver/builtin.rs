@@ -185,6 +185,7 @@ const UNENFORCED: Behaviour = Behaviour {
 
 const ROLE: Behaviour = Behaviour {
     columns: columns::DATED,
+    unprinted: true,
     name: NameRule::PathSegment,
     create_on_update: true,
     complete: rbac_rules::show_rules,

@@ -57,10 +57,13 @@ pub(crate) fn zero(schema: &Schema) -> Value {
             members.extend(node.properties.get(field).map(|schema| (field.to_owned(), zero(schema))));
         }
     }
-    for (_, field) in LISTS.iter().filter(|(known, _)| *known == name) {
-        members.insert((*field).to_owned(), Value::Null);
-    }
+    members.extend(written_out(schema).map(|field| (field.to_owned(), Value::Null)));
     Value::Object(members)
+}
+
+/// The lists of a kind that Go writes out even if there are none.
+pub(crate) fn written_out(schema: &Schema) -> impl Iterator<Item = &'static str> {
+    LISTS.iter().filter(|(known, _)| Some(*known) == schema.type_name()).map(|(_, field)| *field)
 }
 
 /// Lists that Go writes out even if there are none.

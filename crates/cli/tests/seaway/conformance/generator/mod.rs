@@ -5,6 +5,7 @@ mod change;
 mod cluster;
 mod definition_edits;
 mod definitions;
+mod fine_print;
 mod items;
 mod odd;
 mod pods;
@@ -66,6 +67,7 @@ const MOVES: &[(u64, Move)] = &[
     (4, remove::release),
     (6, bad::request),
     (4, odd::request),
+    (4, fine_print::request),
 ];
 
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.
