@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::affinity_rules::resolve_label_keys;
 use super::autoscaler_rules::{autoscaler, autoscaler_status};
 use super::columns::{self, Column};
 use super::crd;
 use super::data_rules::{changed_secret, config_map, encode_strings, immutable_data, secret, unusable_secret};
+use super::endpoint_rules;
 use super::error::{Cause, Hitch};
 use super::meta;
+use super::namespace_rules;
 use super::pod_rules;
 use super::pod_warnings;
+use super::rbac_rules;
 use super::review;
 use super::rules::{
-    admit, event, hold_back, immutable, label_with_name, lease, lease_as_offered, long_hostname, long_name, pod_grace,
-    pod_spec_stays, quality_of_service, selector_stays,
+    admit, event, hold_back, immutable, lease, lease_as_offered, long_hostname, long_name, pod_grace, pod_spec_stays,
+    quality_of_service, selector_stays,
 };
 use super::server::Server;
 use super::services;
@@ -42,6 +45,8 @@ pub(crate) struct Behaviour {
     pub(crate) generation: bool,
     /// Whether it counts changes of the annotations too.
     pub(crate) annotations_count: bool,
+    /// Whether it counts changes of the labels too.
+    pub(crate) labels_count: bool,
     /// Whether a status sent along with a new object is kept.
     pub(crate) status_on_create: bool,
     /// Metadata that a write of the status cannot change.
@@ -84,6 +89,8 @@ pub(crate) struct Behaviour {
     pub(crate) told_apart: &'static [&'static str],
     /// When metadata is looked at again on behalf of the kind.
     pub(crate) second: Second,
+    /// Whether the kind itself does not ask what of the metadata may change, so that it is asked once.
+    pub(crate) fixed_once: bool,
     /// Rules for one state.
     pub(crate) check: fn(&Value, &mut Vec<Cause>),
     /// Rules for a change, from the first to the second.
@@ -114,8 +121,6 @@ pub(crate) struct Behaviour {
 pub(crate) struct Contents {
     /// The objects inside.
     pub(crate) list: fn(&State, &Value) -> Vec<Id>,
-    /// Shows that it is being emptied.
-    pub(crate) close: fn(&mut Value),
     /// Lets go of it, once it is empty.
     pub(crate) release: fn(&mut Value),
 }
@@ -124,6 +129,7 @@ pub(crate) struct Contents {
 const PLAIN: Behaviour = Behaviour {
     generation: false,
     annotations_count: false,
+    labels_count: false,
     status_on_create: false,
     fixed_by_status: &[],
     create_on_update: false,
@@ -145,6 +151,7 @@ const PLAIN: Behaviour = Behaviour {
     complete_rules: false,
     told_apart: &[],
     second: Second::Never,
+    fixed_once: false,
     check: |_, _| {},
     check_update: |_, _, _| {},
     check_whole: |_, _, _| {},
@@ -176,6 +183,28 @@ const UNENFORCED: Behaviour = Behaviour {
     ..PLAIN
 };
 
+const ROLE: Behaviour = Behaviour {
+    columns: columns::DATED,
+    unprinted: true,
+    name: NameRule::PathSegment,
+    create_on_update: true,
+    complete: rbac_rules::show_rules,
+    complete_rules: true,
+    second: Second::BeforeTheChange,
+    ..UNENFORCED
+};
+
+const BINDING: Behaviour = Behaviour {
+    columns: columns::ROLE_BINDINGS,
+    name: NameRule::PathSegment,
+    create_on_update: true,
+    complete: rbac_rules::complete_binding,
+    complete_rules: true,
+    second: Second::BeforeTheChange,
+    check_update: rbac_rules::role_stays,
+    ..UNENFORCED
+};
+
 /// Kinds that charts bring and that `kubectl apply --prune` looks for. Nothing acts on them.
 const STORED: Behaviour =
     Behaviour { notice: "drydock stores this kind and does nothing for it: no pods, no volumes, no rules", ..PLAIN };
@@ -187,19 +216,8 @@ const COUNTED: Behaviour = Behaviour { generation: true, ..STORED };
 const ACCESS: Behaviour = Behaviour { review: Some(review::access), ..PLAIN };
 
 static BEHAVIOURS: &[(&str, Behaviour)] = &[
-    (
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        Behaviour {
-            columns: columns::ROLE_BINDINGS,
-            name: NameRule::PathSegment,
-            check_update: |old, new, causes| immutable(old, new, "/roleRef", causes),
-            ..UNENFORCED
-        },
-    ),
-    (
-        "clusterroles.rbac.authorization.k8s.io",
-        Behaviour { columns: columns::DATED, name: NameRule::PathSegment, ..UNENFORCED },
-    ),
+    ("clusterrolebindings.rbac.authorization.k8s.io", Behaviour { check: rbac_rules::cluster_role_binding, ..BINDING }),
+    ("clusterroles.rbac.authorization.k8s.io", Behaviour { check: rbac_rules::cluster_role, ..ROLE }),
     (
         "controllerrevisions.apps",
         Behaviour {
@@ -274,8 +292,14 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         "endpointslices.discovery.k8s.io",
         Behaviour {
             generation: true,
+            labels_count: true,
+            fixed_once: true,
+            complete: endpoint_rules::show_empty,
             columns: columns::ENDPOINT_SLICES,
-            check_update: |old, new, causes| immutable(old, new, "/addressType", causes),
+            complete_rules: true,
+            second: Second::BeforeTheChange,
+            check_whole: endpoint_rules::slice,
+            check_update: endpoint_rules::type_stays,
             ..PLAIN
         },
     ),
@@ -336,19 +360,15 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             name: NameRule::Label,
             selectable: &["status.phase"],
             columns: columns::NAMESPACES,
-            complete: label_with_name,
-            prepare: |namespace, _, _| {
-                meta::child(namespace, "spec").insert("finalizers".into(), json!(["kubernetes"]));
-            },
-            // Its finalizer is the server's: a client that leaves it out must not lose the contents.
-            prepare_update: |namespace, old, _| {
-                meta::set(meta::members(namespace), "spec", old.get("spec").cloned());
-            },
+            complete: namespace_rules::label_with_name,
+            prepare: |namespace, _, _| namespace_rules::begin(namespace),
+            prepare_update: namespace_rules::keep,
+            complete_rules: true,
+            check_whole: namespace_rules::holders,
+            check_status: namespace_rules::phase,
+            mark: Some(namespace_rules::mark),
             contents: Some(Contents {
                 list: |state, namespace| state.inside(meta::name(namespace)),
-                close: |namespace| {
-                    meta::child(namespace, "status").insert("phase".into(), "Terminating".into());
-                },
                 release: |namespace| {
                     meta::child(namespace, "spec").shift_remove("finalizers");
                 },
@@ -418,19 +438,9 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
         },
     ),
     ("replicationcontrollers", Behaviour { columns: columns::REPLICATION_CONTROLLERS, ..COUNTED }),
-    (
-        "rolebindings.rbac.authorization.k8s.io",
-        Behaviour {
-            columns: columns::ROLE_BINDINGS,
-            name: NameRule::PathSegment,
-            check_update: |old, new, causes| immutable(old, new, "/roleRef", causes),
-            ..UNENFORCED
-        },
-    ),
-    (
-        "roles.rbac.authorization.k8s.io",
-        Behaviour { columns: columns::DATED, name: NameRule::PathSegment, ..UNENFORCED },
-    ),
+    ("rolebindings.rbac.authorization.k8s.io", Behaviour { check: rbac_rules::role_binding, ..BINDING }),
+    ("roles.rbac.authorization.k8s.io", Behaviour { check: rbac_rules::role, ..ROLE }),
+    ("serviceaccounts", Behaviour { warn_changed: account_warnings, shows_deleted: true, ..PLAIN }),
     ("selfsubjectaccessreviews.authorization.k8s.io", ACCESS),
     ("selfsubjectreviews.authentication.k8s.io", Behaviour { review: Some(review::identity), ..PLAIN }),
     ("selfsubjectrulesreviews.authorization.k8s.io", Behaviour { review: Some(review::rules), ..PLAIN }),
@@ -484,6 +494,15 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
 /// A volume, or the claim of one, begins by waiting.
 fn pending(volume: &mut Value, _: &State, _: Timestamp) {
     meta::child(volume, "status").insert("phase".into(), "Pending".into());
+}
+
+/// What whoever writes a ServiceAccount should know.
+fn account_warnings(old: Option<&Value>, account: &Value) -> Vec<String> {
+    let note = "kubernetes.io/enforce-mountable-secrets";
+    let held = |account: &Value| account.pointer("/metadata/annotations").and_then(|notes| notes.get(note)).is_some();
+    let told = held(account) && !old.is_some_and(held);
+    let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
+    told.then(|| format!("metadata.annotations[{note}]: {why}")).into_iter().collect()
 }
 
 /// The rules of a built-in resource.

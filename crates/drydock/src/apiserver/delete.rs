@@ -99,6 +99,10 @@ impl DeleteOptions {
             return Err(ApiError::no_options(meta::text(&said, "/apiVersion"), kind));
         }
         check_delete(&said)?;
+        // A list would pass for what it holds.
+        if said.get("preconditions").is_some_and(Value::is_array) {
+            return Err(ApiError::bad_request(misfit(&said)));
+        }
         let mut options: Self =
             serde_json::from_value(said.clone()).map_err(|_| ApiError::bad_request(misfit(&said)))?;
         if let Some(orphan) = options.orphan_dependents {
@@ -129,7 +133,7 @@ impl Server {
         if !options.dry_run.is_empty() {
             let marked = self.marked(resource, &live, &options);
             let graceful = resource.behaviour.grace.is_some();
-            return Ok(match is_finished(&marked) {
+            return Ok(match is_finished(&marked) && !marks_first(resource, &live, &options) {
                 false => Answer::Waiting(Arc::new(marked)),
                 true if !resource.behaviour.shows_deleted => {
                     Answer::Plain(200, success(resource, &call.name, meta::uid(&live)))
@@ -168,7 +172,14 @@ impl Server {
         if let Some(mark) = resource.behaviour.mark.filter(|_| !meta::deleting(live) && !options.together) {
             let mut marked = Value::clone(live);
             mark(&mut marked, &meta::seconds(now));
+            if resource.behaviour.contents.is_some() {
+                hold(live, &mut marked, options.propagation_policy);
+            }
             return marked;
+        }
+        if resource.behaviour.contents.is_some() && live.pointer("/spec/finalizers").is_some() {
+            // Whoever empties it has heard the first time.
+            return Value::clone(live);
         }
         // Less than nothing is as little as can be.
         let asked = options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
@@ -188,19 +199,7 @@ impl Server {
         {
             return marked;
         }
-        if let Some(policy) = options.propagation_policy.filter(|_| !resource.behaviour.owns_nothing) {
-            let mut finalizers: Vec<String> = meta::finalizers(live)
-                .into_iter()
-                .filter(|held| ![FOREGROUND, ORPHAN].contains(held))
-                .map(str::to_owned)
-                .collect();
-            match policy {
-                Propagation::Background => {}
-                Propagation::Foreground => finalizers.push(FOREGROUND.into()),
-                Propagation::Orphan => finalizers.push(ORPHAN.into()),
-            }
-            meta::set_finalizers(&mut marked, &finalizers);
-        }
+        hold(live, &mut marked, options.propagation_policy.filter(|_| !resource.behaviour.owns_nothing));
         let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         // Time to stop can be taken away later, never added.
         if !meta::deleting(live) || before.is_some_and(|before| grace < before) {
@@ -212,9 +211,6 @@ impl Server {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
             if first && generation > 0 {
                 metadata.insert("generation".into(), (generation + 1).into());
-            }
-            if let Some(contents) = &resource.behaviour.contents {
-                (contents.close)(&mut marked);
             }
         }
         marked
@@ -231,7 +227,7 @@ impl Server {
         options: &DeleteOptions,
     ) -> Outcome {
         let marked = self.marked(resource, live, options);
-        if is_finished(&marked) {
+        if is_finished(&marked) && !marks_first(resource, live, options) {
             // What can be given time is marked first, even if it is given none; once.
             let marked_before = meta::deleting(live) && time_left(live) == 0;
             if resource.behaviour.grace.is_some() && !marked_before {
@@ -247,13 +243,31 @@ impl Server {
     }
 }
 
+/// Lets the policy of a deletion hold an object, if it has any.
+fn hold(live: &Value, marked: &mut Value, policy: Option<Propagation>) {
+    let Some(policy) = policy else { return };
+    let held = meta::finalizers(live).into_iter().filter(|held| ![FOREGROUND, ORPHAN].contains(held));
+    let mut finalizers: Vec<String> = held.map(str::to_owned).collect();
+    match policy {
+        Propagation::Background => {}
+        Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+        Propagation::Orphan => finalizers.push(ORPHAN.into()),
+    }
+    meta::set_finalizers(marked, &finalizers);
+}
+
+/// Whether a deletion is the first, of a kind that only marks an object then, whatever holds it.
+fn marks_first(resource: &Resource, live: &Value, options: &DeleteOptions) -> bool {
+    resource.behaviour.mark.is_some() && !meta::deleting(live) && !options.together
+}
+
 /// How long an object that is being deleted may still take, in seconds.
 fn time_left(object: &Value) -> i64 {
     object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
 impl Preconditions {
-    fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
+    pub(crate) fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
         let name = meta::name(live);
         for (asked, field, text, happened) in [
             (&self.uid, "uid", "UID", "deleted and then recreated"),

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::crd;
 use super::error::{ApiError, Result};
 use super::openapi;
 use super::registry::{Registry, Resource, Version, api_version};
@@ -191,8 +192,11 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
         if !resource.categories.is_empty() {
             entry["categories"] = json!(resource.categories);
         }
-        if let Some(storage) = resource.storage().filter(|_| resource.custom) {
-            let hash = Sha256::digest(format!("{}/{}/{}", resource.group, storage.name, resource.kind));
+        if let Some(storage) = resource.storage().filter(|_| resource.behaviour.review.is_none()) {
+            // Of the core group Go leaves the name empty and keeps the line. Definitions are stored in an older version.
+            let group = if resource.lens.is_some() { "" } else { &resource.group };
+            let version = if &*resource.id == crd::DEFINITIONS { "v1beta1" } else { &storage.name };
+            let hash = Sha256::digest(format!("{group}/{version}/{}", resource.kind));
             entry["storageVersionHash"] = STANDARD.encode(&hash[..8]).into();
         }
         list.push(entry);

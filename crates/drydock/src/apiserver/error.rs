@@ -38,6 +38,12 @@ impl ApiError {
         self
     }
 
+    /// With causes, for machines.
+    pub(crate) fn because(mut self, causes: &[Cause]) -> Self {
+        self.details["causes"] = causes.iter().map(Cause::to_json).collect();
+        self
+    }
+
     /// With the warnings that were due before it was refused.
     pub(crate) fn after(mut self, warnings: &[String]) -> Self {
         self.warnings.splice(0..0, warnings.iter().cloned());
@@ -89,13 +95,30 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// The same where a sub-resource was meant.
+    pub(crate) fn conflict_at(place: &str, name: &str, why: &str) -> Self {
+        let mut error = Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {place} {name:?}: {why}"));
+        *error.details = details(name, "", place);
+        error
+    }
+
     /// The client means an object that had this name before, or has it elsewhere. In the words of a server that keeps its
     /// objects in etcd, at this key.
     pub(crate) fn other_uid(resource: &Resource, name: &str, key: &str, uids: (&str, &str)) -> Self {
-        let (meant, found) = uids;
+        Self::stored_otherwise(resource, name, key, "UID", uids)
+    }
+
+    /// The same of any part of its metadata.
+    pub(crate) fn stored_otherwise(
+        resource: &Resource,
+        name: &str,
+        key: &str,
+        what: &str,
+        (meant, found): (&str, &str),
+    ) -> Self {
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-             UID in precondition: {meant}, UID in object meta: {found}"
+             {what} in precondition: {meant}, {what} in object meta: {found}"
         );
         Self::conflict(resource, name, &why)
     }

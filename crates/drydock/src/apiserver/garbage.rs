@@ -148,7 +148,7 @@ impl Server {
         if (contents.list)(state, &object).is_empty() {
             let mut released = Value::clone(&object);
             (contents.release)(&mut released);
-            if released != *object {
+            if released != *object || is_finished(&released) {
                 self.put_or_remove(state, id, released);
             }
         }

@@ -18,7 +18,30 @@ type Scanned = Result<(), String>;
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
     // Go takes what is no UTF-8 for signs it does not know.
     let lossy = String::from_utf8_lossy(body);
-    serde_json::from_str(&lossy).map_err(|_| syntax_error(&lossy))
+    let read = serde_json::from_str(&lossy).or_else(|_| serde_json::from_str(&without_halves(&lossy)));
+    read.map_err(|_| syntax_error(&lossy))
+}
+
+/// A text in which halves of signs, which JSON can write and Unicode has not, are signs that nobody knows, as they are to Go.
+fn without_halves(text: &str) -> String {
+    let (mut whole, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let code = |escape: &str| u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok();
+        let length = match code(escape) {
+            Some(0xd800..0xdc00) if matches!(escape.get(6..).and_then(code), Some(0xdc00..0xe000)) => 12,
+            Some(0xd800..0xe000) => {
+                whole.push('\u{fffd}');
+                rest = escape.get(6..).unwrap_or_default();
+                continue;
+            }
+            _ => escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at),
+        };
+        whole.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    whole + rest
 }
 
 /// What a value is called where another one was expected.
@@ -261,6 +284,16 @@ mod tests {
             assert_eq!(parse(deep(levels).as_bytes()).unwrap_err(), why);
         }
         assert_eq!(parse(b"{\"a\":\"\xff\"}").unwrap(), json!({"a": "\u{fffd}"}));
+    }
+
+    #[test]
+    fn half_a_sign_is_a_sign_that_nobody_knows() {
+        let read = |text: &str| parse(text.as_bytes()).unwrap();
+        assert_eq!(read(r#""x\ud800y""#), json!("x\u{fffd}y"));
+        assert_eq!(
+            read(r#""\udc00\ud83d\ude00\ud800\ud800\\ud800""#),
+            json!("\u{fffd}\u{1f600}\u{fffd}\u{fffd}\\ud800")
+        );
     }
 
     #[test]

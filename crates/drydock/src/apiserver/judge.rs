@@ -13,7 +13,7 @@ use super::plain_numbers::Pointed;
 use super::ratchet::forgive;
 use super::registry::Resource;
 use super::request::Call;
-use super::rules::{in_newer_words, new_event};
+use super::rules::{in_newer_words, new_event, told_event};
 use super::scale;
 use super::validate::{self, Strictness};
 
@@ -43,7 +43,9 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
                 changed_metadata(change, object, &mut causes);
                 // Nobody looks at Events a second time.
                 if !behaviour.owns_nothing {
-                    changed_metadata(change, object, &mut causes);
+                    if !behaviour.fixed_once {
+                        changed_metadata(change, object, &mut causes);
+                    }
                     finalizer_names(resource, object, &mut causes);
                 }
             }
@@ -135,8 +137,9 @@ fn own_rules(call: &Call, object: &Value, pointed: &[Pointed], old: Option<&Valu
         (behaviour.check)(object, causes);
         if resource.lens.is_some() {
             in_newer_words(causes);
-            if old.is_none() {
-                new_event(object, causes);
+            match old {
+                None => new_event(object, causes),
+                Some(old) => told_event(old, object, causes),
             }
         }
         if call.subresource == "status" {

@@ -13,6 +13,8 @@ pub(crate) struct Lens {
     pub(crate) api_version: &'static str,
     /// The type they are stored as.
     pub(crate) type_name: &'static str,
+    /// Texts that are left out here where nobody said anything.
+    unsaid: &'static [&'static str],
     /// What is called differently: here, and there.
     names: &'static [(&'static str, &'static str)],
 }
@@ -21,6 +23,7 @@ static EVENTS: Lens = Lens {
     of: "events",
     api_version: "v1",
     type_name: "core.v1.Event",
+    unsaid: &["reportingController", "reportingInstance"],
     names: &[
         ("deprecatedCount", "count"),
         ("deprecatedFirstTimestamp", "firstTimestamp"),
@@ -49,6 +52,9 @@ impl Lens {
     /// A stored object as a client sees it. Its version is the view's business.
     pub(crate) fn show(&self, object: &mut Value) {
         rename(object, |name| self.names.iter().find(|(_, there)| *there == name).map(|(here, _)| *here));
+        if let Value::Object(members) = object {
+            members.retain(|name, value| !self.unsaid.contains(&name.as_str()) || *value != "");
+        }
     }
 
     /// A path of a field selector, as a client writes it.

@@ -49,6 +49,12 @@ impl Managed {
         list.iter().all(whole).then(|| Self::of(object))
     }
 
+    /// The same without those who own nothing.
+    pub(crate) fn without_idle(mut self) -> Self {
+        self.0.retain(|entry| !entry.fields.is_empty());
+        self
+    }
+
     /// Whether nobody owns anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

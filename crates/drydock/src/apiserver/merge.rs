@@ -107,6 +107,11 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
     if let Some(kept) = patch.get(RETAIN_KEYS).and_then(Value::as_array) {
         members.retain(|name, _| kept.iter().any(|kept| kept == name.as_str()));
     }
+    for (name, order) in patch {
+        if let Some(list) = name.strip_prefix(ORDER) {
+            check_order(schema.member(list), order, patch.get(list))?;
+        }
+    }
     for (name, value) in patch {
         if let Some(list) = name.strip_prefix(DELETE_ITEMS) {
             let gone = value.as_array().map_or(&[][..], Vec::as_slice);
@@ -143,6 +148,43 @@ pub(crate) fn strategic(schema: &Schema, live: &mut Value, patch: &Value) -> Res
         }
     }
     Ok(())
+}
+
+/// Refuses an order that does not name the items of a patch, or names them in another order.
+fn check_order(schema: Option<&Schema>, order: &Value, items: Option<&Value>) -> Result<()> {
+    let Value::Array(wanted) = order else {
+        let found = match order {
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            Value::Number(number) if number.is_f64() => "float64",
+            Value::Number(_) => "int64",
+            _ => "map[string]interface {}",
+        };
+        return Err(ApiError::unforeseen(&format!("expected a []interface {{}}, but received a {found}")));
+    };
+    let (Some(schema), Some(Value::Array(items))) = (schema, items) else { return Ok(()) };
+    let key = schema.merge_key.as_deref();
+    let same = |one: &Value, other: &Value| match key {
+        Some(key) => one.get(key) == other.get(key),
+        None => one == other,
+    };
+    let kept: Vec<_> = items.iter().filter(|item| item.get(PATCH).is_none()).collect();
+    if let Some(key) = key
+        && let Some(odd) = wanted.iter().find(|item| item.is_object() && item.get(key).is_none())
+        && !kept.is_empty()
+    {
+        return Err(ApiError::unforeseen(&format!("map: {} does not contain declared merge key: {key}", shown(odd))));
+    }
+    let mut rest = kept.iter().peekable();
+    for item in wanted {
+        rest.next_if(|next| same(next, item));
+    }
+    if rest.peek().is_none() {
+        return Ok(());
+    }
+    let lists = (shown(&Value::Array(items.clone())), shown(order));
+    let why = format!("The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n", lists.0, lists.1);
+    Err(ApiError::unforeseen(&why))
 }
 
 fn merge_items(schema: &Schema, live: &mut Value, patch: &[Value]) -> Result<()> {

@@ -238,8 +238,13 @@ impl Registry {
                 selectable: Vec::new(),
                 deprecation: None,
             };
+            let behaviour = builtin::behaviour(&id);
+            let mut version = version;
+            if behaviour.contents.is_some() {
+                version.subresources.insert("finalize".into(), vec!["update".into()]);
+            }
             registry.install(Resource {
-                behaviour: builtin::behaviour(&id),
+                behaviour,
                 id,
                 list_kind: format!("{}List", row.kind),
                 group: row.group,

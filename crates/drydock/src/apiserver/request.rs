@@ -131,9 +131,9 @@ impl Params {
 
     /// A number; `None` when it is left out.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
-        match self.get(name) {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|error: ParseIntError| {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|error: ParseIntError| {
                 let why = match error.kind() {
                     IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                     _ => "invalid syntax",
@@ -199,13 +199,13 @@ impl Call {
         let known = known.filter(|path| lens.is_none() || **path != "source");
         let mut selectable: Vec<String> = known.map(shown).collect();
         selectable.extend(self.served.version().selectable.iter().cloned());
-        let mut fields = self.params.get("fieldSelector").to_owned();
-        if !self.name.is_empty() {
-            fields = format!("metadata.name={},{fields}", self.name);
-        }
         let thought_of = self.served.resource.custom || !selectable.is_empty();
         let selectable = thought_of.then_some(selectable.as_slice());
-        let selector = Selector::parse(self.params.get("labelSelector"), &fields, selectable)?;
+        let fields = self.params.get("fieldSelector");
+        let mut selector = Selector::parse(self.params.get("labelSelector"), fields, selectable)?;
+        if !self.name.is_empty() {
+            selector.name(&self.name);
+        }
         Ok(match lens {
             Some(lens) => selector.renamed(|path| lens.stored_path(path)),
             None => selector,
@@ -226,7 +226,12 @@ impl Call {
 
     /// The body as an object.
     pub(crate) fn object(&self) -> Result<Value> {
-        let kind = if self.verb.starts_with("delete") { "" } else { &self.served.resource.kind };
+        let kind = match self.subresource.as_str() {
+            _ if self.verb.starts_with("delete") => "",
+            "binding" => "Binding",
+            "eviction" => "Eviction",
+            _ => &self.served.resource.kind,
+        };
         let accepted = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
         match media_type(&self.content_type) {
             "" => unrecognized::read(&self.body, kind, false),

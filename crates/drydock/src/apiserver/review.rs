@@ -60,7 +60,11 @@ pub(crate) fn rules(_: &Call, review: &mut Value) -> Result<()> {
         "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
         "incomplete": false,
     });
-    meta::members(review).insert("status".into(), status);
+    let members = meta::members(review);
+    members.insert("status".into(), status);
+    // The answer does not repeat the question, nor who asked it.
+    members.insert("spec".into(), json!({}));
+    meta::metadata(review).shift_remove("managedFields");
     Ok(())
 }
 

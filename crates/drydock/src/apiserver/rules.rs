@@ -131,13 +131,6 @@ pub(super) fn pod_spec_stays(old: &Value, new: &Value, causes: &mut Vec<Cause>) 
     }
 }
 
-/// A namespace can be selected by its name.
-pub(super) fn label_with_name(namespace: &mut Value) {
-    let name = meta::name(namespace).to_owned();
-    let labels = meta::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
-    meta::members(labels).insert("kubernetes.io/metadata.name".into(), name.into());
-}
-
 /// An event lives where the object it is about lives; cluster-wide objects have theirs in `default`.
 pub(super) fn event(object: &Value, causes: &mut Vec<Cause>) {
     let (involved, namespace) = (meta::text(object, "/involvedObject/namespace"), meta::namespace(object));
@@ -202,6 +195,52 @@ pub(super) fn new_event(object: &Value, causes: &mut Vec<Cause>) {
     }
     for field in ["firstTimestamp", "lastTimestamp", "count", "source"].into_iter().filter(|field| !unset(field)) {
         causes.push(Cause::invalid(field, &nothing, "needs to be unset"));
+    }
+}
+
+/// What was told under the newer name of an Event is told; only how often it happened may change.
+pub(super) fn told_event(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let kept = |field: &str| {
+        let text =
+            matches!(field, "reason" | "message" | "type" | "action" | "reportingComponent" | "reportingInstance");
+        let said = |event: &Value| match event.get(field) {
+            None if text => Value::from(""),
+            found => found.cloned().unwrap_or_default(),
+        };
+        (said(old) != said(new)).then(|| said(new))
+    };
+    // Go shows its own names.
+    let part = |holder: &Value, name: &str| Value::from(meta::text(holder, &format!("/{name}")));
+    let reference = |found: &Value| {
+        json!({"Kind": part(found, "kind"), "Namespace": part(found, "namespace"), "Name": part(found, "name"),
+            "UID": part(found, "uid"), "APIVersion": part(found, "apiVersion"),
+            "ResourceVersion": part(found, "resourceVersion"), "FieldPath": part(found, "fieldPath")})
+    };
+    for field in [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "reason",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ] {
+        let Some(said) = kept(field) else { continue };
+        let shown = match field {
+            "involvedObject" | "related" if said.is_object() => reference(&said),
+            "source" => json!({"Component": part(&said, "component"), "Host": part(&said, "host")}),
+            "count" if said.is_null() => json!(0),
+            _ => said,
+        };
+        let field = if field == "reportingComponent" { "reportingController" } else { field };
+        causes.push(Cause::invalid(field, &shown, "field is immutable"));
     }
 }
 

@@ -17,15 +17,20 @@ impl Selector {
     /// Parses the two query parameters. `selectable` says which fields the resource offers beyond its name; `None` that
     /// nobody has thought of any.
     pub(crate) fn parse(labels: &str, fields: &str, selectable: Option<&[String]>) -> Result<Self> {
-        let terms = fields.split(',').map(str::trim).filter(|term| !term.is_empty());
-        let fields = terms.map(|term| field_term(term, selectable)).collect::<Result<_>>()?;
+        let fields = terms(fields)?;
+        fields.iter().try_for_each(|(path, _, _)| known(path, selectable))?;
         Ok(Self { labels: labels::parse(labels)?, fields })
     }
 
     /// Whether both can be read at all, whatever they name.
     pub(crate) fn read(labels: &str, fields: &str) -> Result<()> {
         labels::parse(labels)?;
-        fields.split(',').map(str::trim).filter(|term| !term.is_empty()).try_for_each(|term| split(term).map(drop))
+        terms(fields).map(drop)
+    }
+
+    /// Asks for one name too.
+    pub(crate) fn name(&mut self, name: &str) {
+        self.fields.push(("metadata.name".to_owned(), true, name.to_owned()));
     }
 
     /// The same with other paths of fields.
@@ -80,27 +85,69 @@ fn source(event: &Value) -> &str {
 /// The fields by which everything can be selected.
 const ALWAYS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
-/// Field, whether it must be equal, value.
-fn split(term: &str) -> Result<(&str, bool, &str)> {
-    Ok(if let Some((path, value)) = term.split_once("!=") {
-        (path, false, value)
-    } else if let Some((path, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
-        (path, true, value)
-    } else {
-        return Err(ApiError::bad_request(format!("invalid selector: '{term}'; can't understand '{term}'")));
-    })
+/// A field, whether it must be equal, and to what.
+type Term = (String, bool, String);
+
+/// The terms of a selector in the order in which Go looks at them. Signs that mean something are escaped in values.
+fn terms(selector: &str) -> Result<Vec<Term>> {
+    let (mut parts, mut escaped) = (vec![String::new()], false);
+    for sign in selector.chars() {
+        if sign == ',' && !escaped {
+            parts.push(String::new());
+            continue;
+        }
+        escaped = sign == '\\' && !escaped;
+        if let Some(part) = parts.last_mut() {
+            part.push(sign);
+        }
+    }
+    parts.sort_unstable();
+    let parts = parts.iter().filter(|part| !part.is_empty());
+    let read = |part: &String| {
+        let Some((path, equal, value)) = split(part) else {
+            let why = format!("invalid selector: '{selector}'; can't understand '{part}'");
+            return Err(ApiError::bad_request(why));
+        };
+        let value = unescaped(value);
+        let value = value.map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
+        Ok((path.to_owned(), equal, value))
+    };
+    parts.map(read).collect()
 }
 
-fn field_term(term: &str, selectable: Option<&[String]>) -> Result<(String, bool, String)> {
-    let (path, equal, value) = split(term)?;
-    let path = path.trim();
-    if !ALWAYS.contains(&path) && !selectable.is_some_and(|fields| fields.iter().any(|known| known == path)) {
-        return Err(ApiError::bad_request(match selectable {
-            None => format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
-            Some(_) => format!("field label not supported: {path}"),
-        }));
+fn split(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.find('=')?;
+    let at = if term[..at].ends_with('!') { at - 1 } else { at };
+    let (path, rest) = term.split_at(at);
+    let value = rest.strip_prefix("!=").map(|value| (false, value));
+    let (equal, value) = value.or_else(|| Some((true, rest.strip_prefix("==").or_else(|| rest.strip_prefix('='))?)))?;
+    Some((path, equal, value))
+}
+
+fn unescaped(value: &str) -> Result<String, String> {
+    let (mut text, mut signs) = (String::new(), value.chars());
+    while let Some(sign) = signs.next() {
+        match (sign, if sign == '\\' { signs.next() } else { None }) {
+            ('\\', Some(meant @ ('\\' | ',' | '='))) => text.push(meant),
+            ('\\', other) => {
+                return Err(format!("invalid escape sequence: \\{}", other.map(String::from).unwrap_or_default()));
+            }
+            (',' | '=', _) => return Err(format!("unescaped character in value: {}", u32::from(sign))),
+            _ => text.push(sign),
+        }
     }
-    Ok((path.to_owned(), equal, value.trim().to_owned()))
+    Ok(text)
+}
+
+/// Refuses a field by which nothing can be selected.
+fn known(path: &str, selectable: Option<&[String]>) -> Result<()> {
+    if ALWAYS.contains(&path) || selectable.is_some_and(|fields| fields.iter().any(|known| known == path)) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(match selectable {
+        None => format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        Some(_) => format!("field label not supported: {path}"),
+    }))
 }
 
 /// `matchLabels` and `matchExpressions` as the text of a label selector; what `status.selector` of a scale holds.
@@ -138,5 +185,9 @@ mod tests {
         assert!(!matches("status.phase=Failed"));
         assert!(Selector::parse("", "spec.image=x", Some(&allowed)).is_err());
         assert!(Selector::parse("", "metadata.name=a", None).is_ok());
+        assert!(!matches("metadata.name= a") && !matches(r"metadata.name=\,a"));
+        for bad in ["metadata.name =a", "metadata.name=a=b", r"metadata.name=\a", "metadata.name==="] {
+            assert!(Selector::parse("", bad, Some(&allowed)).is_err(), "{bad}");
+        }
     }
 }

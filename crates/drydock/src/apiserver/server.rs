@@ -174,7 +174,7 @@ impl Server {
             time: self.clock.now(),
         };
         let accept = header_text(&parts.headers, header::ACCEPT);
-        let target = Target::parse(path);
+        let target = Target::parse(path).filter(|_| !path.trim_end_matches('/').contains("//"));
         let response = match target {
             None => {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
@@ -227,6 +227,14 @@ impl Server {
             &target.version,
             &target.plural,
         );
+        // Part of a name, or of the way to it: no path leads there.
+        if target.name.contains('/') {
+            return failure(&ApiError::no_route());
+        }
+        if [".", ".."].contains(&target.name.as_str()) && target.subresource.is_empty() {
+            let why = format!("Name parameter invalid: {0:?}: may not be '{0}'", target.name);
+            return failure(&ApiError::bad_request(why));
+        }
         let Some(served) = served else {
             let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
             // Groups of custom resources, and those that nobody has, end where no handler is left.

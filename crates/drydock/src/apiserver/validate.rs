@@ -481,10 +481,15 @@ pub(crate) fn finalizer_list(object: &Value, causes: &mut Vec<Cause>) {
 /// Finalizers are named by who takes them away.
 pub(crate) fn finalizer_names(object: &Value, causes: &mut Vec<Cause>) {
     for (at, name) in meta::finalizers(object).into_iter().enumerate() {
-        if !name.contains('/') && !["foregroundDeletion", "kubernetes", "orphan"].contains(&name) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), &Value::from(name), why));
-        }
+        finalizer_name(name, &format!("metadata.finalizers[{at}]"), causes);
+    }
+}
+
+/// The same of one.
+pub(crate) fn finalizer_name(name: &str, path: &str, causes: &mut Vec<Cause>) {
+    if !name.contains('/') && !["foregroundDeletion", "kubernetes", "orphan"].contains(&name) {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        causes.push(Cause::invalid(path, &Value::from(name), why));
     }
 }
 

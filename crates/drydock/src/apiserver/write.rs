@@ -43,6 +43,8 @@ impl Server {
         if let Some(answer) = call.served.resource.behaviour.review {
             let warnings = shape(call, &mut object)?;
             meta::metadata(&mut object);
+            let nothing = zero(call.served.stored_schema());
+            self.own(call, &nothing, &object, Managed::default(), Ownership::Written).write_to(&mut object);
             answer(call, &mut object)?;
             return Ok(Reply { answer: Answer::Plain(201, object), warnings });
         }
@@ -136,7 +138,6 @@ impl Server {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
             metadata.shift_remove(field);
         }
-        metadata.insert("name".into(), key.name.clone().into());
         meta::set(metadata, "namespace", call.namespace.as_deref().map(Value::from));
         metadata.insert("uid".into(), self.seed.uid().into());
         metadata.insert("creationTimestamp".into(), now.into());
@@ -151,6 +152,7 @@ impl Server {
         (behaviour.complete)(&mut object);
         // What the server itself adds from here on belongs to nobody.
         let managed = self.own(call, &zero(call.served.stored_schema()), &object, Managed::default(), ownership);
+        meta::metadata(&mut object).insert("name".into(), key.name.clone().into());
         let begun = (behaviour.begin)(&mut object, None, state, call.dry_run());
         begun.map_err(|hitch| hitch.refuse(resource, &key.name))?;
         (behaviour.prepare)(&mut object, state, self.clock.now());
@@ -232,7 +234,8 @@ impl Server {
         if resource.behaviour.generation {
             let bump = rewritten
                 || desired_state_changed(call, live, &new)
-                || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new);
+                || resource.behaviour.annotations_count && call.subresource.is_empty() && notes(live) != notes(&new)
+                || resource.behaviour.labels_count && live["metadata"].get("labels") != new["metadata"].get("labels");
             let bump = i64::from(bump);
             meta::metadata(&mut new).insert("generation".into(), (meta::generation(live) + bump).into());
         }

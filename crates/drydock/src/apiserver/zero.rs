@@ -57,8 +57,22 @@ pub(crate) fn zero(schema: &Schema) -> Value {
             members.extend(node.properties.get(field).map(|schema| (field.to_owned(), zero(schema))));
         }
     }
+    members.extend(written_out(schema).map(|field| (field.to_owned(), Value::Null)));
     Value::Object(members)
 }
+
+/// The lists of a kind that Go writes out even if there are none.
+pub(crate) fn written_out(schema: &Schema) -> impl Iterator<Item = &'static str> {
+    LISTS.iter().filter(|(known, _)| Some(*known) == schema.type_name()).map(|(_, field)| *field)
+}
+
+/// Lists that Go writes out even if there are none.
+const LISTS: [(&str, &str); 4] = [
+    ("discovery.v1.EndpointSlice", "endpoints"),
+    ("discovery.v1.EndpointSlice", "ports"),
+    ("rbac.v1.ClusterRole", "rules"),
+    ("rbac.v1.Role", "rules"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,18 @@ pub static EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
+        sentence: "Who writes a role or a binding is warned that nothing enforces it.",
+        covers: |difference| {
+            let mut drydock = difference.answers.1["warnings"].clone();
+            if let Some(warnings) = drydock.as_array_mut() {
+                warnings.retain(|said| !said.as_str().is_some_and(|said| said.contains("stores roles and bindings")));
+            }
+            difference.step.path.contains("/rbac.authorization.k8s.io/")
+                && difference.field.starts_with("/warnings/")
+                && drydock == difference.answers.0["warnings"]
+        },
+    },
+    Explained {
         sentence: "A refused change of a pod names the fields that may change, without the diff of Go's structs.",
         covers: |difference| {
             let said = |said: &Option<Value>| said.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();

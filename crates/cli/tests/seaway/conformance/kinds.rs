@@ -2,12 +2,14 @@
 
 mod edges;
 mod fresh;
+mod grants;
 pub mod pod_parts;
 mod zeros;
 
 use serde_json::{Value, json};
 
 pub use fresh::{BOAT, SHIP};
+pub use grants::CLUSTER_WIDE;
 
 #[expect(clippy::struct_field_names, reason = "Kubernetes' own word")]
 pub struct Kind {
@@ -35,12 +37,23 @@ pub struct Kind {
 impl Kind {
     pub fn path(&self) -> String {
         let root = if self.version.contains('/') { "apis" } else { "api" };
-        format!("/{root}/{}/namespaces/<<ns>>/{}", self.version, self.plural)
+        let place = if self.is_cluster_wide() { "" } else { "namespaces/<<ns>>/" };
+        format!("/{root}/{}/{place}{}", self.version, self.plural)
     }
 
     /// The same in all namespaces.
     pub fn everywhere(&self) -> String {
         self.path().replace("/namespaces/<<ns>>", "")
+    }
+
+    /// Where those of a run are, ready for more of a query.
+    pub fn listing(&self) -> String {
+        self.path() + if self.is_cluster_wide() { "?labelSelector=run%3D<<ns>>&" } else { "?" }
+    }
+
+    /// Whether its objects belong to no namespace.
+    pub fn is_cluster_wide(&self) -> bool {
+        CLUSTER_WIDE.iter().any(|kind| kind.plural == self.plural)
     }
 
     /// Whether its objects are pods, or have a template of them.
@@ -81,6 +94,10 @@ fn of<T>(table: &'static [(&str, &'static [T])], plural: &str) -> &'static [T] {
 }
 
 pub static KINDS: &[Kind] = &[
+    grants::SERVICE_ACCOUNT,
+    grants::ROLE,
+    grants::ROLE_BINDING,
+    grants::ENDPOINT_SLICE,
     Kind {
         version: "v1",
         plural: "configmaps",

@@ -11,6 +11,7 @@
 //! | `creationTimestamp`, `deletionTimestamp`, times of managers | whether one was given | the clock |
 //! | the server's own name among managers | without a version | the file name of its program |
 //! | times in the conditions of definitions | whether one was given | the clock |
+//! | when the server wrote a condition of a pod | whether one was given | the clock |
 //! | order of `managedFields` | sorted by manager | sorted by time first, in whole seconds |
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | by order of appearance | any free one |
@@ -140,6 +141,8 @@ impl Mask {
                     || members.get("metadata").is_some_and(|metadata| metadata.get("name").is_none());
                 // In a list it does not say of which kind it is.
                 let defines = members.get("status").is_some_and(|status| status.get("acceptedNames").is_some());
+                // So does a pod; nobody else is told how well it is served.
+                let runs = members.get("status").is_some_and(|status| status.get("qosClass").is_some());
                 let cause = members.contains_key("field") && members.contains_key("reason");
                 sort_causes(members);
                 for (key, member) in members.iter_mut() {
@@ -148,7 +151,7 @@ impl Mask {
                         "nodePort" | "healthCheckNodePort" if member.as_u64() >= Some(30000) => {
                             *member = "<port>".into();
                         }
-                        "status" if defines => {
+                        "status" if defines || runs => {
                             self.value(member);
                             transitions(member);
                         }

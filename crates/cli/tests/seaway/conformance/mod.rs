@@ -15,6 +15,7 @@ mod report;
 mod runner;
 mod script;
 mod servers;
+mod trial;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,8 @@ const TEST: &str = "conformance::drydock_answers_as_kube_apiserver_does";
 
 /// How many sequences run when nobody asks for more.
 const RUNS: u64 = 500;
+/// In one of so many sequences a real server may contradict itself, and in two more of a short run. Two in 4,000 did.
+const ONCE_ONLY_IN: usize = 1000;
 /// How many run at once: most of the time they wait for their watches to end.
 const AT_ONCE: usize = 12;
 
@@ -65,7 +68,7 @@ fn drydock_answers_as_kube_apiserver_does() {
                         return;
                     }
                     let steps = generator::script(seed);
-                    report.add(seed, steps.len(), servers.sightings(&steps).await);
+                    report.add(seed, steps.len(), trial::judge(&servers, &steps).await);
                 }
             })
         });
@@ -78,6 +81,6 @@ fn drydock_answers_as_kube_apiserver_does() {
         }
         assert!(report.failed().is_empty(), "drydock and kube-apiserver differ");
         let (once_only, all) = report.once_only();
-        assert!(once_only <= all / 50 + 3, "{once_only} of {all} sequences differ now and then");
+        assert!(once_only <= all / ONCE_ONLY_IN + 2, "{once_only} of {all} sequences differ now and then");
     });
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 
-use super::compare::Difference;
 use super::explained::{EXPLAINED, explanation};
+use super::trial::Verdict;
 
 /// How many kinds of differences are shown.
 const SHOWN: usize = 400;
@@ -16,8 +16,8 @@ const PROGRESS_EVERY: usize = 500;
 struct Counts {
     sequences: usize,
     requests: usize,
-    /// Sequences that differed, and did not when they were played again.
-    once_only: usize,
+    /// What differed, and did not when it was played again and the real server said something else: a seed, and what.
+    once_only: BTreeMap<u64, String>,
     explained: BTreeMap<usize, usize>,
     /// By signature: how often, and a seed.
     unexplained: BTreeMap<String, (usize, u64)>,
@@ -28,13 +28,20 @@ struct Counts {
 pub struct Report(Mutex<Counts>);
 
 impl Report {
-    pub fn add(&self, seed: u64, requests: usize, (differences, repeats): (Vec<Difference>, usize)) {
+    pub fn add(&self, seed: u64, requests: usize, verdict: Verdict) {
         let mut counts = self.0.lock().unwrap();
         counts.sequences += 1;
         counts.requests += requests;
-        counts.once_only += usize::from(repeats > 0);
+        if let Some(difference) = verdict.excused.first() {
+            counts.once_only.insert(seed, difference.signature() + " at " + &difference.field);
+        }
+        if let Some(difference) = verdict.wavering.first() {
+            let signature = format!("now and then, at {}: {}", difference.field, difference.signature());
+            counts.failed.insert(seed);
+            counts.unexplained.entry(signature).or_insert((0, seed)).0 += 1;
+        }
         let (mut first, mut named) = (None, BTreeSet::new());
-        for difference in differences {
+        for difference in verdict.found {
             if let Some(entry) = explanation(&difference) {
                 *counts.explained.entry(entry).or_default() += 1;
             } else if *first.get_or_insert(difference.step.id) == difference.step.id {
@@ -50,10 +57,10 @@ impl Report {
         }
     }
 
-    /// Sequences whose answers depend on who was quicker: more than a few, and something is wrong half of the time.
+    /// Sequences in which the real server contradicted itself: more than a few, and they ask for what nobody can know.
     pub fn once_only(&self) -> (usize, usize) {
         let counts = self.0.lock().unwrap();
-        (counts.once_only, counts.sequences)
+        (counts.once_only.len(), counts.sequences)
     }
 
     pub fn failed(&self) -> BTreeSet<u64> {
@@ -72,16 +79,19 @@ impl fmt::Display for Report {
         for (entry, count) in &counts.explained {
             writeln!(out, "{count:>5} × explained: {}", EXPLAINED[*entry].sentence)?;
         }
+        for (seed, signature) in &counts.once_only {
+            writeln!(out, "   once (seed {seed}) {signature}")?;
+        }
         let explained: usize = counts.explained.values().sum();
         writeln!(
             out,
-            "{} sequences, {} requests: {} sequences differ in {} unexplained ways; {explained} differences are explained; {} \
-             sequences differed and, played again, did not",
+            "{} sequences, {} requests: {} sequences differ in {} unexplained ways; {explained} differences are explained; in {} \
+             sequences the real server contradicted itself",
             counts.sequences,
             counts.requests,
             counts.failed.len(),
             counts.unexplained.len(),
-            counts.once_only,
+            counts.once_only.len(),
         )
     }
 }

@@ -16,15 +16,11 @@ use super::generator;
 use super::mask::masked;
 use super::runner::{self, Run};
 use super::script::{Body, Step};
+use super::trial::{Try, Verdict, judge};
 use crate::real::{ApiServer, Etcd};
 
 /// How often a script is tried when a server was too slow for its watches.
 const PATIENCE: usize = 10;
-/// How often a difference must be seen before it counts: a real server may be slow, never wrong.
-const SIGHTINGS: usize = 2;
-/// The same where chance decides: in which order two generated names come, or whether a cache has heard of a write.
-const SIGHTINGS_BY_CHANCE: usize = 12;
-
 pub struct Servers {
     real: Client,
     drydock: Client,
@@ -80,12 +76,15 @@ impl Servers {
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
 
-    async fn once(&self, steps: &[Step]) -> Vec<Difference> {
+    /// Plays a script on both.
+    pub async fn once(&self, steps: &[Step]) -> Try {
         for _ in 0..PATIENCE {
             let namespace = format!("run-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
             let (real, drydock): (Run, Run) =
                 tokio::join!(runner::run(&self.real, &namespace, steps), runner::run(&self.drydock, &namespace, steps));
             if real.slow || drydock.slow {
+                // Whoever is busy with something else is not helped by more of the same.
+                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 continue;
             }
             let (real, drydock) = (masked(&real.answers), masked(&drydock.answers));
@@ -94,38 +93,10 @@ impl Servers {
                 answers.flat_map(|(step, (real, drydock))| differences(step, real, drydock)).collect();
             // What a watch saw follows from the requests after it.
             found.sort_by_key(|difference| difference.step.is_watch());
-            return found;
+            return Try { real, found };
         }
         let script: Vec<_> = steps.iter().map(ToString::to_string).collect();
         panic!("the servers are too slow for the watches of\n{}", script.join("\n"));
-    }
-
-    /// What differs, and does so again.
-    pub async fn differences(&self, steps: &[Step]) -> Vec<Difference> {
-        self.sightings(steps).await.0
-    }
-
-    /// The same, and how often something differed that did not when it was asked again.
-    pub async fn sightings(&self, steps: &[Step]) -> (Vec<Difference>, usize) {
-        let generated = |step: &&Step| matches!(&step.body, Body::Text(text) if text.contains("generateName"));
-        // Who is content with what is not too old may be shown a cache that has not heard of the last write.
-        // One of a kind that is new may not go back to when it was.
-        let stale = |step: &Step| {
-            let fresh = step.path.contains("conformance.seaway.dev");
-            step.method == "GET" && step.path.contains("resourceVersion=") && (fresh || !step.is_watch())
-        };
-        let by_chance = steps.iter().filter(generated).count() > 1 || steps.iter().any(stale);
-        let sightings = if by_chance { SIGHTINGS_BY_CHANCE } else { SIGHTINGS };
-        let mut found = self.once(steps).await;
-        for repeats in 0..sightings {
-            if found.iter().all(|difference| explanation(difference).is_some()) {
-                return (found, repeats);
-            }
-            if repeats + 1 < sightings {
-                found = self.once(steps).await;
-            }
-        }
-        (found, 0)
     }
 
     /// Asks both and prints what they say: `METHOD /path content-type body`, one request per line.
@@ -157,8 +128,9 @@ impl Servers {
         }
     }
 
-    fn unexplained(found: Vec<Difference>) -> Vec<Difference> {
-        found.into_iter().filter(|difference| explanation(difference).is_none()).collect()
+    fn unexplained(verdict: Verdict) -> Vec<Difference> {
+        let unexplained = |difference: &Difference| explanation(difference).is_none();
+        verdict.wavering.into_iter().chain(verdict.found).filter(unexplained).collect()
     }
 
     /// Prints every request and answer of a seed, and the shortest sequence that still differs.
@@ -171,7 +143,7 @@ impl Servers {
 
     pub async fn replay_quietly(&self, seed: u64) {
         let mut steps = generator::script(seed);
-        let mut found = Self::unexplained(self.differences(&steps).await);
+        let mut found = Self::unexplained(judge(self, &steps).await);
         let Some(first) = found.first().cloned() else { return eprintln!("seed {seed}: no difference") };
         if !first.step.is_watch() {
             steps.truncate(steps.iter().position(|step| step.id == first.step.id).unwrap_or(0) + 1);
@@ -184,7 +156,7 @@ impl Servers {
             }
             let mut fewer = steps.clone();
             fewer.remove(index);
-            let left = Self::unexplained(self.differences(&fewer).await);
+            let left = Self::unexplained(judge(self, &fewer).await);
             if left.iter().any(|difference| difference.step.id == first.step.id && difference.field == first.field) {
                 (steps, found) = (fewer, left);
             } else {

@@ -39,7 +39,7 @@ pub(super) fn check_identity(call: &Call, live: &Value, new: &Value) -> Result<(
             "the name of the object ({sent}) does not match the name on the URL ({name})"
         )));
     }
-    if !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
+    if resource.namespaced && !meta::namespace(new).is_empty() && meta::namespace(new) != meta::namespace(live) {
         return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::error::{ApiError, Result};
+use crate::apiserver::error::{ApiError, Cause, Result};
 use crate::apiserver::meta;
 use crate::apiserver::request::Call;
 use crate::apiserver::server::Server;
@@ -35,7 +35,12 @@ impl Server {
             Some(found) if meta::deleting(found) => {
                 let why =
                     format!("unable to create new content in namespace {namespace} because it is being terminated");
-                Err(ApiError::forbidden(resource, meta::name(object), &why))
+                let cause = Cause {
+                    reason: "NamespaceTerminating",
+                    message: format!("namespace {namespace} is being terminated"),
+                    field: "metadata.namespace".to_owned(),
+                };
+                Err(ApiError::forbidden(resource, meta::name(object), &why).because(&[cause]))
             }
             Some(_) => Ok(()),
         }

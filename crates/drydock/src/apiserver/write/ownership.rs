@@ -8,6 +8,7 @@ use crate::apiserver::meta;
 use crate::apiserver::quantity::Quantity;
 use crate::apiserver::request::Call;
 use crate::apiserver::server::Server;
+use crate::apiserver::zero::written_out;
 
 /// To whom the fields of a write belong.
 pub(crate) enum Ownership {
@@ -47,6 +48,7 @@ impl Server {
                 }
                 let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
                 let changed = call.never_the_same(new).fold(changed, |all, list| all.union(&Fields::at(list)));
+                let changed = call.emptied().fold(changed, |all, list| all.union(&Fields::at(&format!("/{list}"))));
                 let time = meta::seconds(self.clock.now());
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
                 managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
@@ -81,6 +83,14 @@ impl Call {
         lists.filter(|list| object.pointer(list).is_some_and(holds_large_amount))
     }
 
+    /// Lists that were sent empty. To Go that is something else than none, until it is stored.
+    fn emptied(&self) -> impl Iterator<Item = &'static str> {
+        let sent = Some(()).filter(|()| ["create", "update"].contains(&self.verb)).and_then(|()| self.object().ok());
+        let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+        let lists = written_out(self.served.stored_schema());
+        lists.filter(move |list| sent.as_ref().and_then(|sent| sent.get(list)).is_some_and(is_empty))
+    }
+
     /// Where a Scale that is written keeps its replicas.
     fn replicas_path(&self) -> Option<&str> {
         let paths = self.served.version().scale.as_ref().filter(|_| self.subresource == "scale")?;
@@ -113,6 +123,10 @@ pub(super) fn managed_before(call: &Call, live: &Value, new: &Value) -> Managed 
         // Only Go's types can tell a list that is empty from none.
         Some([]) if !call.served.resource.custom => Managed::default(),
         Some([one]) if one.as_object().is_some_and(serde_json::Map::is_empty) => Managed::default(),
-        Some(_) => Managed::read(new).filter(|managed| !managed.is_empty()).unwrap_or_else(|| Managed::of(live)),
+        Some(_) => match Managed::read(new).filter(|managed| !managed.is_empty()) {
+            // Who owns nothing is forgotten.
+            Some(managed) => managed.without_idle(),
+            None => Managed::of(live),
+        },
     }
 }

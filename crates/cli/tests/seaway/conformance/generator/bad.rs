@@ -33,7 +33,7 @@ pub(super) fn request(author: &mut Author) {
     let thing = author.thing();
     let kind = thing.kind;
     let (collection, place) = (kind.path(), format!("{}/{}", kind.path(), thing.name));
-    let object = kind.object("bad");
+    let object = kind.object(if kind.is_cluster_wide() { "<<ns>>-bad" } else { "bad" });
     let text = |value: &serde_json::Value| Body::Text(value.to_string());
     let none = || Body::Text(String::new());
     match author.below(40) {
@@ -63,14 +63,14 @@ pub(super) fn request(author: &mut Author) {
         15 => author.read("/api/v1/namespaces/<<ns>>/sandwiches".into()),
         16 => author.read("/apis/flagger.app/v1beta1/namespaces/<<ns>>/sandwiches".into()),
         17 => author.read("/apis/flagger.app/v9/namespaces/<<ns>>/canaries".into()),
-        18 => author.read(collection.replace("<<ns>>", "no-such-namespace")),
+        18 => author.read(kind.listing().replace("namespaces/<<ns>>", "namespaces/no-such-namespace")),
         19 => author.write("POST", collection.replace("<<ns>>", "no-such-namespace"), JSON, text(&object)),
         20 => author.read(format!("{}/{}", kind.everywhere(), thing.name)),
         21 => author.write("POST", kind.everywhere(), JSON, text(&object)),
         22 => author.send("GET", place, vec![("accept", "application/xml".into())], none()),
         23 => author.write("PATCH", place, "application/strategic-merge-patch+json", Body::Text("{".into())),
         24 => author.write("PATCH", place + "?force=true", "application/merge-patch+json", text(&json!({}))),
-        25 => author.read(format!("{collection}?limit=abc")),
+        25 => author.read(format!("{}limit=abc", kind.listing())),
         26..30 => {
             let body = author.word(NO_PATCHES);
             author.write("PATCH", place, "application/json-patch+json", Body::Text(body.into()))

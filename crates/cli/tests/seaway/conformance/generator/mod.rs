@@ -2,8 +2,10 @@
 
 mod bad;
 mod change;
+mod cluster;
 mod definition_edits;
 mod definitions;
+mod fine_print;
 mod items;
 mod odd;
 mod pods;
@@ -50,6 +52,8 @@ const MOVES: &[(u64, Move)] = &[
     (4, change::strategic_patch),
     (9, change::apply),
     (8, pods::create),
+    (2, pods::place),
+    (4, cluster::request),
     (8, zeros::zero),
     (6, change::status),
     (3, change::scale),
@@ -63,6 +67,7 @@ const MOVES: &[(u64, Move)] = &[
     (4, remove::release),
     (6, bad::request),
     (4, odd::request),
+    (4, fine_print::request),
 ];
 
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.
@@ -123,6 +128,12 @@ impl Author {
     /// A name that may be taken.
     fn name(&self) -> String {
         (*self.pick(&["a", "b", "c"])).to_owned()
+    }
+
+    /// The same for a kind.
+    fn name_of(&self, kind: &Kind) -> String {
+        let name = self.name();
+        if kind.is_cluster_wide() { format!("<<ns>>-{name}") } else { name }
     }
 
     /// An object that probably exists.

@@ -39,7 +39,8 @@ pub(super) fn get(author: &mut Author) {
 /// What is read "at any version" may be old on a real server. After a consistent list it is not.
 fn settle(author: &mut Author, kind: &Kind) {
     let headers = vec![("accept", "application/json".to_owned())];
-    author.send("GET", kind.path(), headers, Body::Text(String::new()));
+    let path = kind.listing();
+    author.send("GET", path.trim_end_matches('?').to_owned(), headers, Body::Text(String::new()));
 }
 
 fn selectors(author: &Author, kind: &Kind) -> String {
@@ -95,7 +96,7 @@ pub(super) fn versions(author: &mut Author) {
         "&resourceVersionMatch=Other",
     ]);
     let limit = if author.once_in(4) { "&limit=1" } else { "" };
-    author.read(format!("{}?resourceVersion={version}{wanted}{limit}", thing.kind.path()));
+    author.read(format!("{}resourceVersion={version}{wanted}{limit}", thing.kind.listing()));
 }
 
 /// A version that no server will ever have.
@@ -134,7 +135,7 @@ pub(super) fn watch(author: &mut Author) {
     let place = match author.below(6) {
         // That is a plain read, which clients ask again and again for minutes when it comes too early.
         0 if !query.contains(FAR_AWAY) => format!("{}/{}", kind.path(), thing.name),
-        1 => {
+        at if at == 1 || kind.is_cluster_wide() => {
             query = "watch=1&timeoutSeconds=1&labelSelector=run%3D<<ns>>".to_owned()
                 + &format!("&resourceVersion=<<{}.rv>>", thing.seen);
             kind.everywhere()

@@ -23,7 +23,7 @@ pub(super) fn zero(author: &mut Author) {
     let text = |value: &Value| Body::Text(value.to_string());
     let step = match author.below(6) {
         0 => {
-            object["metadata"]["name"] = author.name().into();
+            object["metadata"]["name"] = author.name_of(kind).into();
             author.write("POST", kind.path() + &author.options(), "application/json", text(&object));
             return;
         }
