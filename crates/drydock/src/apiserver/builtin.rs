@@ -37,6 +37,8 @@ pub(crate) enum Second {
     Never,
     BeforeTheChange,
     AfterTheChange,
+    /// Before, with all rules for one state, and at the change of metadata only then.
+    AllBeforeTheChange,
 }
 
 /// The rules of one resource.
@@ -190,7 +192,7 @@ const ROLE: Behaviour = Behaviour {
     create_on_update: true,
     complete: rbac_rules::show_rules,
     complete_rules: true,
-    second: Second::BeforeTheChange,
+    second: Second::AllBeforeTheChange,
     ..UNENFORCED
 };
 
@@ -200,7 +202,7 @@ const BINDING: Behaviour = Behaviour {
     create_on_update: true,
     complete: rbac_rules::complete_binding,
     complete_rules: true,
-    second: Second::BeforeTheChange,
+    second: Second::AllBeforeTheChange,
     check_update: rbac_rules::role_stays,
     ..UNENFORCED
 };
@@ -364,6 +366,7 @@ static BEHAVIOURS: &[(&str, Behaviour)] = &[
             prepare: |namespace, _, _| namespace_rules::begin(namespace),
             prepare_update: namespace_rules::keep,
             complete_rules: true,
+            second: Second::AllBeforeTheChange,
             check_whole: namespace_rules::holders,
             check_status: namespace_rules::phase,
             mark: Some(namespace_rules::mark),

@@ -36,6 +36,16 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
             finalizer_names(resource, object, &mut causes);
             own_rules(call, object, pointed, None, &mut causes);
         }
+        Some(change) if behaviour.second == Second::AllBeforeTheChange && call.subresource.is_empty() => {
+            whole_metadata(object, &mut causes);
+            changed_metadata(change, object, &mut causes);
+            whole_metadata(object, &mut causes);
+            finalizer_names(resource, object, &mut causes);
+            own_rules(call, object, pointed, Some(change.live), &mut causes);
+            changed_metadata(change, object, &mut causes);
+            finalizer_names(resource, object, &mut causes);
+            (behaviour.check_update)(change.live, object, &mut causes);
+        }
         Some(change) => {
             // Through its status, the metadata of a custom resource cannot be changed.
             if !(resource.custom && call.subresource == "status") {
@@ -147,7 +157,8 @@ fn own_rules(call: &Call, object: &Value, pointed: &[Pointed], old: Option<&Valu
         } else {
             (behaviour.check_whole)(old, object, causes);
         }
-        if let Some(old) = old.filter(|_| behaviour.second != Second::AfterTheChange) {
+        let later = [Second::AfterTheChange, Second::AllBeforeTheChange].contains(&behaviour.second);
+        if let Some(old) = old.filter(|_| !later) {
             (behaviour.check_update)(old, object, causes);
         }
     }

@@ -302,13 +302,23 @@ mod tests {
         let patch = json!({
             "nodeName": null,
             "containers": [{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "d", "image": "4"}],
-            "$setElementOrder/containers": [{"name": "d"}, {"name": "c"}, {"name": "a"}],
+            "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}, {"name": "d"}],
         });
         strategic(&pod_spec(), &mut live, &patch).unwrap();
         assert_eq!(
             live,
-            json!({"containers": [{"name": "d", "image": "4"}, {"name": "c", "image": "1"}, {"name": "a", "image": "2"}]})
+            json!({"containers": [{"name": "c", "image": "1"}, {"name": "a", "image": "2"}, {"name": "d", "image": "4"}]})
         );
+    }
+
+    #[test]
+    fn an_order_that_does_not_fit_the_items_is_refused() {
+        for (order, fits) in
+            [(json!([{"name": "d"}, {"name": "a"}]), false), (json!([{"name": "a"}, {"name": "d"}]), true)]
+        {
+            let patch = json!({"containers": [{"name": "a"}, {"name": "d"}], "$setElementOrder/containers": order});
+            assert_eq!(strategic(&pod_spec(), &mut json!({"containers": [{"name": "a"}]}), &patch).is_ok(), fits);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | suffixes of generated names | by order of appearance | random |
 //! | addresses of Services | by order of appearance | any free one |
 //! | ports of the nodes | whether one was given | any free one |
+//! | finalizers of a namespace that is deleted | sorted | the order of a Go map |
 //! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
 //! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
 //! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
@@ -145,6 +146,12 @@ impl Mask {
                 let runs = members.get("status").is_some_and(|status| status.get("qosClass").is_some());
                 let cause = members.contains_key("field") && members.contains_key("reason");
                 sort_causes(members);
+                if members.get("status").is_some_and(|status| status["phase"] == "Terminating")
+                    && let Some(held) =
+                        members.get_mut("metadata").and_then(|at| at.get_mut("finalizers")?.as_array_mut())
+                {
+                    held.sort_by_key(ToString::to_string);
+                }
                 for (key, member) in members.iter_mut() {
                     match key.as_str() {
                         "metadata" => self.metadata(member, collective),

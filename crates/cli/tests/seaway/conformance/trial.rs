@@ -12,7 +12,7 @@ use super::script::{Body, Step};
 use super::servers::Servers;
 
 /// How often a difference must be seen before it counts: a real server may be slow, never wrong.
-const SIGHTINGS: usize = 2;
+const SIGHTINGS: usize = 4;
 /// The same where chance decides: in which order two generated names come, or whether a cache has heard of a write. As often
 /// may a real server be asked before it counts as sure of what it says.
 const SIGHTINGS_BY_CHANCE: usize = 12;

@@ -105,8 +105,11 @@ async fn an_event_has_two_faces() {
     assert_eq!(status.message, "field label not supported: involvedObject.name");
 
     let patch = json!({"deprecatedCount": 4}).to_string();
+    let status = refused(send(&client, "PATCH", &format!("{NEW_EVENTS}/ebb"), MERGE, patch).await);
+    assert_eq!(status.message, "Event \"ebb\" is invalid: count: Invalid value: 4: field is immutable");
+    let patch = json!({"series": {"count": 4, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}}).to_string();
     send(&client, "PATCH", &format!("{NEW_EVENTS}/ebb"), MERGE, patch).await.unwrap();
-    assert_eq!(get(&client, &format!("{EVENTS}/ebb"), JSON).await["count"], 4);
+    assert_eq!(get(&client, &format!("{EVENTS}/ebb"), JSON).await["series"]["count"], 4);
     let status = refused(send_json(&client, "POST", NEW_EVENTS, &new).await);
     assert_eq!(status.message, "events.events.k8s.io \"flood\" already exists");
     send(&client, "DELETE", &format!("{NEW_EVENTS}/flood"), JSON, "").await.unwrap();
