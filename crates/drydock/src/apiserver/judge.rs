@@ -55,8 +55,8 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
                 if !behaviour.owns_nothing {
                     if !behaviour.fixed_once {
                         changed_metadata(change, object, &mut causes);
+                        finalizer_names(resource, object, &mut causes);
                     }
-                    finalizer_names(resource, object, &mut causes);
                 }
             }
             let whole = call.subresource.is_empty();
@@ -111,9 +111,10 @@ fn changed_metadata(change: &Change<'_>, object: &Value, causes: &mut Vec<Cause>
     metadata(object, causes);
 }
 
-/// Only the oldest kinds insist on names that say whose a finalizer is.
+/// Only the older kinds insist on names that say whose a finalizer is.
 fn finalizer_names(resource: &Resource, object: &Value, causes: &mut Vec<Cause>) {
-    let old = ["", "apps", "autoscaling"].contains(&resource.group.as_str());
+    let insisting = ["", "apps", "autoscaling", "discovery.k8s.io", "rbac.authorization.k8s.io"];
+    let old = insisting.contains(&resource.group.as_str());
     if old && !resource.custom && !resource.behaviour.owns_nothing {
         validate::finalizer_names(object, causes);
     }
