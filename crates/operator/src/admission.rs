@@ -54,9 +54,12 @@ pub(crate) fn remains(stored: &Value) -> Value {
     // Names are what matters of the Service. Its ports are asked for where it is gone itself; a port has to be there.
     let old = old.get("service").unwrap_or(&none);
     let mut service = kept(old, &["name"]);
-    let valid = |field: &str| old.get(field).filter(|port| matches!(port.as_i64(), Some(1..=65535))).cloned();
-    service.insert("port".into(), valid("port").unwrap_or_else(|| json!(80)));
-    service.extend(valid("targetPort").map(|port| ("targetPort".to_owned(), port)));
+    let numbered = |field: &str| old.get(field).filter(|port| matches!(port.as_i64(), Some(1..=65535))).cloned();
+    let worded = |field: &str| old.get(field).filter(|word| word.is_string()).cloned();
+    service.insert("port".into(), numbered("port").unwrap_or_else(|| json!(80)));
+    let words = ["targetPort", "portName", "appProtocol"].map(|field| (field, worded(field)));
+    let ports = [("targetPort", numbered("targetPort"))].into_iter().chain(words);
+    service.extend(ports.filter_map(|(field, said)| Some((field.to_owned(), said?))));
     service.insert("gatewayRefs".into(), json!([{ "name": "any" }]));
     spec.insert("service".into(), service.into());
     spec.insert("skipAnalysis".into(), json!(true));

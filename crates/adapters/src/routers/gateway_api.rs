@@ -115,7 +115,7 @@ impl Router for GatewayApi {
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
         match next {
             Destination::Apex if !is_controlled_by(&seen, canary) => {}
-            Destination::Apex => release::announce_apex(&mut patch, subject, world, &seen),
+            Destination::Apex => release::announce_apex(&mut patch, subject, world, &seen)?,
             Destination::Variants => {
                 claim(&mut patch, subject, &seen)?;
                 // It settles under the parents that the spec names: those that it had may be gone.
@@ -123,7 +123,7 @@ impl Router for GatewayApi {
                 repair_front(&mut patch, subject, &seen, &shape);
                 if let Some(rule) = our_rule(subject, &seen, &shape) {
                     repair_rule(&mut patch, &seen, rule, &shape);
-                    release::announce_variants(&mut patch, subject, world, &seen, rule);
+                    release::announce_variants(&mut patch, subject, world, &seen, rule)?;
                 }
             }
         }
@@ -133,14 +133,14 @@ impl Router for GatewayApi {
     fn lead_to_apex(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Named);
+        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Named)?;
         Ok(patch.finish().into_iter().collect())
     }
 
     fn release(&self, subject: &Subject<'_>, world: &dyn World) -> Result<Vec<Change>, Refusal> {
         let Some(seen) = ours(subject.canary, world) else { return Ok(Vec::new()) };
         let mut patch = Patch::of(HTTP_ROUTE, &seen);
-        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Forgotten);
+        release::lead_to_apex(&mut patch, subject, world, &seen, Variants::Forgotten)?;
         release::let_go(&mut patch, subject.canary);
         Ok(patch.finish().into_iter().collect())
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Conventions, Selector, ownership};
 use crate::change::Change;
-use crate::kinds::SERVICE;
+use crate::kinds::{DEPLOYMENT, SERVICE};
 use crate::object::{
     self, FLUX_OPT_OUT, MANAGER, Patch, at, has_canary_owner, is_controlled_by, is_owned_by, list, number,
     owner_reference, segment, strings, text,
@@ -157,20 +157,41 @@ pub enum Moment {
     GivenBack,
 }
 
-/// The port by which the apex Service is reached: `wanted`, if it has that one, else the one that leads to the same place,
-/// else its first. One that is not there is made with the port of the spec.
-pub fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> i64 {
+/// The port by which the apex Service is reached: one that leads to the same place in the pods as the spec's, `wanted` itself if
+/// it does; else `wanted`, if the Service has it, else its only one. A Service that is not there is made with the port of the spec.
+pub fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> Result<i64, Refusal> {
     let service = canary.spec.service.as_ref();
-    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else {
-        return service.map_or(wanted, |service| service.port);
+    let (namespace, name) = (canary.namespace(), canary.apex_name());
+    let Some(seen) = world.get(SERVICE, namespace, name) else {
+        return Ok(service.map_or(wanted, |service| service.port));
     };
     let noted = note(&seen, ORIGINAL).filter(|_| moment == Moment::GivenBack);
     let ports = noted.as_ref().map_or_else(|| list(&seen, "/spec/ports"), |noted| list(noted, "/ports"));
+    let target = world.get(DEPLOYMENT, namespace, &canary.spec.target_ref.name);
+    let in_pods = |port: &Value| pod_port(port, target.as_deref());
+    let meant = service.map(|service| in_pods(&target_port(service)));
     let offers = |port: &&Value| number(port, "/port") == Some(wanted);
-    let leads_there =
-        |port: &&Value| service.is_some_and(|service| port.get("targetPort") == Some(&target_port(service)));
-    let found = ports.iter().find(offers).or_else(|| ports.iter().find(leads_there)).or_else(|| ports.first());
-    found.and_then(|port| number(port, "/port")).unwrap_or(wanted)
+    let leads_there = |port: &&Value| {
+        let there = port.get("targetPort").or_else(|| port.get("port")).map(in_pods);
+        there.is_some() && there == meant
+    };
+    let found = ports.iter().find(|port| offers(port) && leads_there(port));
+    let found = found.or_else(|| ports.iter().find(leads_there)).or_else(|| ports.iter().find(offers));
+    let only = || ports.first().filter(|_| ports.len() == 1);
+    found.or_else(only).and_then(|port| number(port, "/port")).ok_or_else(|| {
+        let port = meant.map(|port| format!(" {}", port.to_string().trim_matches('"'))).unwrap_or_default();
+        Refusal::user(format!(
+            "Service {name}.{namespace} has no port that leads to port{port} of the pods; add one, so that its route can lead there"
+        ))
+    })
+}
+
+/// A port of the pods by its number, if the target tells which one has that name.
+fn pod_port(port: &Value, target: Option<&Value>) -> Value {
+    let containers = target.map_or(&[][..], |target| list(target, "/spec/template/spec/containers"));
+    let mut named = containers.iter().flat_map(|container| list(container, "/ports"));
+    let found = named.find(|named| named.get("name").is_some_and(|name| name == port));
+    found.and_then(|named| named.get("containerPort")).unwrap_or(port).clone()
 }
 
 /// Whether the apex Service exists and selects pods by this value of the selector label.

@@ -52,11 +52,9 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
                 whole_metadata(object, &mut causes);
                 changed_metadata(change, object, &mut causes);
                 // Nobody looks at Events a second time.
-                if !behaviour.owns_nothing {
-                    if !behaviour.fixed_once {
-                        changed_metadata(change, object, &mut causes);
-                        finalizer_names(resource, object, &mut causes);
-                    }
+                if !behaviour.owns_nothing && !behaviour.fixed_once {
+                    changed_metadata(change, object, &mut causes);
+                    finalizer_names(resource, object, &mut causes);
                 }
             }
             let whole = call.subresource.is_empty();

@@ -21,6 +21,7 @@ use super::{
     test_names, weight_of,
 };
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
+use crate::refusal::Refusal;
 use crate::targets::services::{Moment, apex_port};
 use crate::term::TERM;
 use crate::world::World;
@@ -67,16 +68,16 @@ fn rules_to_variants<'a>(
 }
 
 /// The apex Service, as it will be when it is given back, with what others put on a backend of ours.
-fn apex_in_place_of(backend: &Value, canary: &Canary, world: &dyn World, share: i64) -> Value {
-    let port = given_back(canary, world, number(backend, "/port"));
+fn apex_in_place_of(backend: &Value, canary: &Canary, world: &dyn World, share: i64) -> Result<Value, Refusal> {
+    let port = given_back(canary, world, number(backend, "/port"))?;
     let mut apex = backend.clone();
     object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
-    apex
+    Ok(apex)
 }
 
 /// The port of the apex Service when it is given back. What served until now is asked for first: the spec may say another one
 /// since, or cannot be read.
-fn given_back(canary: &Canary, world: &dyn World, served: Option<i64>) -> i64 {
+fn given_back(canary: &Canary, world: &dyn World, served: Option<i64>) -> Result<i64, Refusal> {
     let in_spec = || canary.spec.service.as_ref().map(|service| service.port);
     apex_port(canary, world, Moment::GivenBack, served.or_else(in_spec).unwrap_or_default())
 }
@@ -97,13 +98,20 @@ pub(super) fn still_named(subject: &Subject<'_>, apex: &Value) -> Value {
 }
 
 /// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there.
-pub(super) fn announce_apex(patch: &mut Patch<'_>, subject: &Subject<'_>, world: &dyn World, seen: &Value) {
+pub(super) fn announce_apex(
+    patch: &mut Patch<'_>,
+    subject: &Subject<'_>,
+    world: &dyn World,
+    seen: &Value,
+) -> Result<(), Refusal> {
     for (index, backends, first) in rules_to_variants(subject, seen) {
         if !backends.iter().any(|backend| is_apex(subject.canary, backend)) {
             test_names(patch, seen, index);
-            patch.add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, world, 0));
+            patch
+                .add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, world, 0)?);
         }
     }
+    Ok(())
 }
 
 /// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service, by a port that this has.
@@ -113,9 +121,9 @@ pub(super) fn announce_variants(
     world: &dyn World,
     seen: &Value,
     rule: usize,
-) {
+) -> Result<(), Refusal> {
     let path = format!("/spec/rules/{rule}/backendRefs");
-    let port = apex_port(subject.canary, world, Moment::Now, subject.port());
+    let port = apex_port(subject.canary, world, Moment::Now, subject.port())?;
     let apex = list(seen, &path).iter().filter(|backend| is_apex(subject.canary, backend)).cloned();
     let apex = apex.map(|mut apex| {
         object::extend(&mut apex, json!({ "port": port }));
@@ -124,6 +132,7 @@ pub(super) fn announce_variants(
     let all: Vec<Value> = apex.chain(merged_backends(subject, seen, rule, |_| 0)).collect();
     test_names(patch, seen, rule);
     patch.set(&path, all);
+    Ok(())
 }
 
 /// What becomes of our backends in a route that is led to the apex Service.
@@ -143,7 +152,7 @@ pub(super) fn lead_to_apex(
     world: &dyn World,
     seen: &Value,
     variants: Variants,
-) {
+) -> Result<(), Refusal> {
     let canary = subject.canary;
     let mut ours = 0;
     for (index, backends, first) in rules_to_variants(subject, seen) {
@@ -153,7 +162,7 @@ pub(super) fn lead_to_apex(
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
         let known = own.iter().find(|backend| is_apex(canary, backend));
-        let apex = apex_in_place_of(known.unwrap_or(&first), canary, world, share);
+        let apex = apex_in_place_of(known.unwrap_or(&first), canary, world, share)?;
         let named = subject.backends.iter().filter(|_| variants == Variants::Named);
         let named = named.filter_map(|backend| own.iter().find(|seen_ref| is_ours(subject, seen_ref, backend)));
         let named: Vec<Value> = named.map(|backend| without_share(backend)).collect();
@@ -167,9 +176,10 @@ pub(super) fn lead_to_apex(
         && let Some(service) = &canary.spec.service
         && let Ok(shape) = Shape::of(service)
     {
-        let port = given_back(canary, world, None);
+        let port = given_back(canary, world, None)?;
         put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), port, 100)]));
     }
+    Ok(())
 }
 
 /// Makes the patch let go of the route. Whose term it was matters to nobody then.

@@ -236,6 +236,28 @@ async fn a_service_of_the_users_own_is_led_to_by_a_port_that_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_several_ports_the_one_is_led_to_that_leads_to_the_same_place() {
+    for (ports, led_to) in [
+        ("{name: metrics, port: 9797, targetPort: 9797}, {name: web, port: 8080, targetPort: 9898}", 8080),
+        ("{name: admin, port: 80, targetPort: 9797}, {name: web, port: 8080, targetPort: http}", 8080),
+        ("{name: admin, port: 9797, targetPort: 9898}, {name: web, port: 80, targetPort: http}", 80),
+    ] {
+        let mut ship = Ship::launch().await;
+        let service = SERVICE.replace("{name: web, port: 9898, targetPort: 9898}", ports);
+        ship.apply(&service.replace(", tier: web", "")).await;
+        ship.start_operator();
+        let canary = canary().replace(" port: 9898", " port: 80").replace("targetPort: 9898", "targetPort: http");
+        ship.apply(&canary).await;
+        ship.until_phase("podinfo", Phase::Initialized).await;
+        let users = Users::start(&ship.cluster, 10);
+        delete(&ship).await;
+        until_gone(&ship).await;
+        assert_eq!(route(&ship).await["spec"]["rules"][0]["backendRefs"][0]["port"], led_to, "{ports}");
+        assert_served(&ship, &users).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_port_that_changed_while_the_canary_was_suspended_is_not_led_to() {
     let ship = Ship::launch_with(&canary()).await;
     let users = Users::start(&ship.cluster, 10);
