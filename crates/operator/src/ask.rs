@@ -47,7 +47,7 @@ pub(crate) struct Asker {
     pub(crate) telemetry: Arc<Telemetry>,
     /// How many metrics may be asked for at once.
     pub(crate) metrics: Arc<Semaphore>,
-    /// How many hooks. Apart, since one may take minutes, and nobody's verdict waits for the hooks of others.
+    /// How many hooks. Apart, since one may take minutes, and no metric waits for the hooks of others.
     pub(crate) hooks: Arc<Semaphore>,
 }
 
