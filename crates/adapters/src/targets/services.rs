@@ -150,7 +150,7 @@ fn note(seen: &Value, key: &str) -> Option<Value> {
 
 /// When a port of the apex Service must be there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     /// As it stands.
     Now,
     /// When it has been given back: a Service of the user's own has the ports again that are noted on it.
@@ -159,7 +159,7 @@ pub enum Moment {
 
 /// The port by which the apex Service is reached: one that leads to the same place in the pods as the spec's, `wanted` itself if
 /// it does; else `wanted`, if the Service has it, else its only one. A Service that is not there is made with the port of the spec.
-pub fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> Result<i64, Refusal> {
+pub(crate) fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> Result<i64, Refusal> {
     let service = canary.spec.service.as_ref();
     let (namespace, name) = (canary.namespace(), canary.apex_name());
     let Some(seen) = world.get(SERVICE, namespace, name) else {
