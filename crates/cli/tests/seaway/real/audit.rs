@@ -67,25 +67,26 @@ impl Audit {
         let book: Arc<Mutex<Book>> = Arc::default();
         let told = book.clone();
         let task = tokio::spawn(async move {
-            let (mut at, mut rest, mut waiting) = (0, String::new(), Vec::new());
+            let (mut at, mut rest, mut waiting, mut newest) = (0, String::new(), Vec::new(), 0);
             loop {
                 tokio::time::sleep(GLANCE).await;
                 read(&log, &mut at, &mut rest);
                 while let Some(end) = rest.find('\n') {
                     let line: String = rest.drain(..=end).collect();
                     let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
-                    waiting.push((tokio::time::Instant::now() + PATIENCE, event));
+                    newest = newest.max(version(&event).unwrap_or(0));
+                    waiting.push((tokio::time::Instant::now() + PATIENCE, place(&event, newest), event));
                 }
                 let mut book = told.lock().unwrap();
                 let now = tokio::time::Instant::now();
-                waiting.extend(book.found.drain(..).map(|event| (now, event)));
+                waiting.extend(book.found.drain(..).map(|event| (now, place(&event, newest), event)));
                 if book.held {
                     continue;
                 }
-                let due = waiting.iter().filter(|(when, _)| *when <= now).count();
+                let due = waiting.iter().filter(|(when, ..)| *when <= now).count();
                 // What came meanwhile may have been stored before what is due.
-                waiting.sort_by_key(|(_, event)| version(event));
-                waiting.drain(..due).for_each(|(_, event)| book.tell(&event));
+                waiting.sort_by_key(|(_, place, _)| *place);
+                waiting.drain(..due).for_each(|(.., event)| book.tell(&event));
             }
         });
         Self { book, _task: Arc::new(Reader(task)) }
@@ -138,6 +139,11 @@ fn read(log: &PathBuf, at: &mut u64, rest: &mut String) {
         *at += text.len() as u64;
         rest.push_str(&String::from_utf8_lossy(&text));
     }
+}
+
+/// Where a line stands among all others. The answer to a deletion has no version: it comes after what was logged before it.
+fn place(event: &Value, newest: u64) -> u64 {
+    version(event).unwrap_or(newest)
 }
 
 /// Where a write stands among all others. Every object of a server takes its versions from one counter.

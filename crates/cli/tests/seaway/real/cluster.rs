@@ -39,8 +39,9 @@ pub const PARTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager
 /// In the environment: what the operator may not do, although the chart grants it. `tools/grants` sets it.
 const WITHOUT_GRANT: &str = "SEAWAY_WITHOUT_GRANT";
 
-/// For so long a Lease may be lost because of something that was killed: a leader gives up after a quarter of its minute.
-const AFTERMATH: Duration = Duration::from_secs(30);
+/// For so long after the server is back an operator may end because of something that was killed: it had lost its Lease by then,
+/// and has last words to say.
+const AFTERMATH: Duration = Duration::from_secs(45);
 
 /// A cluster, and the operator in it.
 pub struct RealCluster {
@@ -52,7 +53,7 @@ pub struct RealCluster {
     pub etcd: Etcd,
     client: Client,
     image: OperatorImage,
-    /// When something was last killed.
+    /// When all was back after something had been killed.
     struck: Option<Instant>,
     /// When refusals were nobody's fault.
     excused: Vec<(Timestamp, Option<Timestamp>)>,
@@ -224,8 +225,8 @@ impl RealCluster {
     pub async fn strike(&mut self, blow: fn(&mut Self)) {
         self.audit.hold();
         blow(self);
-        self.struck = Some(Instant::now());
         self.api.until_ready().await;
+        self.struck = Some(Instant::now());
         let mut found = Vec::new();
         found.extend(self.listed::<Canary>().await.into_iter().map(|canary| ("canaries", canary)));
         found.extend(self.listed::<HttpRoute>().await.into_iter().map(|route| ("httproutes", route)));

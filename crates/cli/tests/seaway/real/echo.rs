@@ -41,8 +41,10 @@ impl Program for Echo {
             let headers = request.headers().iter().filter(|(name, _)| name.as_str().starts_with("x-test-"));
             let headers: BTreeMap<_, _> =
                 headers.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect();
+            let host = request.headers().get("host").map(|host| String::from_utf8_lossy(host.as_bytes()));
             let uri = request.uri().path_and_query().map(ToString::to_string);
-            let told = json!({"app": app, "method": request.method().as_str(), "uri": uri, "headers": headers});
+            let told =
+                json!({"app": app, "method": request.method().as_str(), "uri": uri, "host": host, "headers": headers});
             ([("x-test-answer", "pod")], told.to_string())
         };
         vec![(8080, Router::new().fallback(echo))]

@@ -3,7 +3,11 @@
 //! The test runs once more in a process that `unshare` starts there. Pod and Service addresses belong to its loopback, its
 //! `resolv.conf` names the cluster's DNS, and when it ends the kernel ends everything it started.
 
-use std::process::Stdio;
+mod ends;
+
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 use super::namespaces::{possible, prepare, unshare};
 use super::parts::part;
@@ -20,11 +24,19 @@ pub fn in_haven(test: &str, parts: &[&str], scenario: impl AsyncFnOnce()) {
         assert!(std::env::var("SEAWAY_REAL").as_deref() != Ok("required"), "{test} cannot run: {reason}");
         return skip(test, &reason);
     }
-    let mut inside = unshare();
-    inside.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture", "--test-threads=1"]);
-    let told = inside.env(ALONE, test).stderr(Stdio::inherit()).output().unwrap();
+    // Here, and not by those inside: who is killed tidies nothing up.
+    let folder = TempDir::new().unwrap();
+    let told = once_more(test).env("TMPDIR", folder.path()).stderr(Stdio::inherit()).output().unwrap();
     let words = String::from_utf8_lossy(&told.stdout);
     // Set in, so that nobody counts its result a second time.
     let quoted = words.replace('\n', "\n  ");
     assert!(told.status.success() && words.contains("1 passed"), "{test}: {}{quoted}", told.status);
+}
+
+/// The same test in namespaces of its own.
+fn once_more(test: &str) -> Command {
+    let mut inside = unshare();
+    inside.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    inside.env(ALONE, test);
+    inside
 }

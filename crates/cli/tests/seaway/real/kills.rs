@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::Api;
 use seaway_api::canary::Phase;
+use seaway_api::foreign::gateway::HttpRoute;
 use seaway_core::status::ROLLING_BACK;
 use seaway_drydock::pods::PodOptions;
 use serde_json::{Value, json};
@@ -106,17 +109,48 @@ async fn roll_out_under_blows(cluster: &mut RealCluster, what: &str, tag: &str, 
     assert!(writes > 2 * CANARIES, "the invariants were hardly checked: after {writes} writes");
 }
 
-/// Canaries, ready for a rollout. Every fifth of them has just begun to be initialised when something is killed.
-async fn fleet(values: &[&str], blow: Blow) -> (RealCluster, Traefik) {
+/// How far an initialisation can have come when something is killed.
+#[derive(Clone, Copy, Debug)]
+enum Begun {
+    JustCreated,
+    PrimaryMade,
+    PrimaryReady,
+    RouteMade,
+}
+
+impl Begun {
+    async fn holds(self, cluster: &RealCluster, name: &str) -> bool {
+        let primary = format!("{name}-primary");
+        let made: Api<Deployment> = cluster.api("test");
+        let routes: Api<HttpRoute> = cluster.api("test");
+        match self {
+            Self::JustCreated => true,
+            Self::PrimaryMade => made.get_opt(&primary).await.unwrap().is_some(),
+            Self::PrimaryReady => {
+                let status = made.get_opt(&primary).await.unwrap().and_then(|made| made.status);
+                status.and_then(|status| status.ready_replicas) > Some(0)
+            }
+            Self::RouteMade => routes.get_opt(name).await.unwrap().is_some(),
+        }
+    }
+}
+
+/// Canaries, ready for a rollout. Every fifth of them is being initialised when something is killed, each time somewhere else.
+async fn fleet(values: &[&str], blows: &[Blow]) -> (RealCluster, Traefik) {
     let mut cluster = RealCluster::start(PodOptions::default()).await;
     let traefik = Traefik::start(&cluster).await;
     cluster.apply(NAMESPACES).await;
     cluster.start_operator(values).await;
+    let mut points = [Begun::JustCreated, Begun::PrimaryMade, Begun::PrimaryReady, Begun::RouteMade].into_iter();
+    let mut blows = blows.iter().cycle();
     for (number, name) in names().enumerate() {
         cluster.apply(&MANIFEST.replace("NAME", &name)).await;
-        if number % 5 == 4 {
-            assert!(cluster.status(&name).await.phase.is_initializing());
-            cluster.strike(blow).await;
+        if number % 5 == 4
+            && let Some(point) = points.next()
+        {
+            cluster.until(&format!("{point:?}"), async |cluster| point.holds(cluster, &name).await).await;
+            assert!(cluster.status(&name).await.phase.is_initializing(), "{point:?} was seen too late");
+            cluster.strike(*blows.next().unwrap()).await;
         }
     }
     for name in names() {
@@ -132,10 +166,10 @@ fn parts() -> Vec<&'static str> {
 #[test]
 fn killed_at_twenty_points_the_control_plane_harms_no_rollout() {
     in_haven("real::kills::killed_at_twenty_points_the_control_plane_harms_no_rollout", &parts(), async || {
-        let blow: Blow = |cluster| cluster.api.crash();
-        let (mut cluster, _traefik) = fleet(&[], blow).await;
-        roll_out_under_blows(&mut cluster, "the API server", "6.0.1", blow).await;
-        roll_out_under_blows(&mut cluster, "etcd", "6.0.2", |cluster| cluster.etcd.crash()).await;
+        let (server, store): (Blow, Blow) = (|cluster| cluster.api.crash(), |cluster| cluster.etcd.crash());
+        let (mut cluster, _traefik) = fleet(&[], &[server, store]).await;
+        roll_out_under_blows(&mut cluster, "the API server", "6.0.1", server).await;
+        roll_out_under_blows(&mut cluster, "etcd", "6.0.2", store).await;
     });
 }
 
@@ -148,7 +182,7 @@ fn killed_at_twenty_points_the_operator_harms_no_rollout() {
             cluster.kill_operator();
             cluster.restart_operator();
         };
-        let (mut cluster, _traefik) = fleet(&["leaderElection.enabled=false"], blow).await;
+        let (mut cluster, _traefik) = fleet(&["leaderElection.enabled=false"], &[blow]).await;
         roll_out_under_blows(&mut cluster, "the operator", "6.0.1", blow).await;
 
         cluster.kill_operator();

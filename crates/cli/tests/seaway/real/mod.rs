@@ -27,6 +27,7 @@ mod refusals;
 mod rendered;
 mod rollout;
 mod routes;
+mod setbacks;
 mod splits;
 mod users;
 mod versions;

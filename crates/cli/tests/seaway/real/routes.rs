@@ -29,16 +29,54 @@ pub fn requests() -> Vec<Asked> {
 /// What north gets of a hundred requests, beside south.
 pub const WEIGHTS: [u32; 5] = [0, 10, 35, 50, 100];
 
-/// Routes of that many seeds, and one for each weight, by their names.
-pub fn all(seeds: u64) -> Vec<(String, Value)> {
-    let drawn = (0..seeds).map(|seed| (name(seed), route(seed)));
+/// So many routes are drawn; after them come the written ones.
+const DRAWN: u64 = 60;
+
+/// How many routes there are to ask.
+pub fn count() -> u64 {
+    DRAWN + written().len() as u64
+}
+
+/// Rules for what is seldom asked of gateways, or in so many ways that lots would seldom meet it.
+fn written() -> Vec<Value> {
+    let leading = |matches: Value, filters: Value| {
+        let south = json!({"backendRefs": [{"name": "south", "port": 8080}]});
+        let backends = json!([{"name": "north", "port": 8080}]);
+        json!([{"matches": [matches], "filters": filters, "backendRefs": backends}, south])
+    };
+    let pattern = |value: &str| json!({"path": {"type": "RegularExpression", "value": value}});
+    let team = |value: &str| json!({"headers": [{"name": "x-test-team", "type": "RegularExpression", "value": value}]});
+    let asks = |changes: Value| json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": changes}]);
+    let answers = |changes: Value| json!([{"type": "ResponseHeaderModifier", "responseHeaderModifier": changes}]);
+    vec![
+        leading(pattern("/a/[bc].*"), json!([])),
+        leading(pattern("/a"), json!([])),
+        leading(team("re.|green"), json!([])),
+        leading(team("blu"), json!([])),
+        leading(json!({"queryParams": [{"name": "v", "type": "RegularExpression", "value": "[12]"}]}), json!([])),
+        leading(json!({}), asks(json!({"add": [{"name": "x-test-team", "value": "more"}]}))),
+        leading(
+            json!({}),
+            asks(
+                json!({"set": [{"name": "x-test-team", "value": "one"}], "add": [{"name": "x-test-new", "value": "two"}]}),
+            ),
+        ),
+        leading(json!({}), answers(json!({"add": [{"name": "x-test-answer", "value": "gateway"}]}))),
+        leading(json!({}), answers(json!({"remove": ["x-test-answer"]}))),
+        leading(json!({}), json!([{"type": "URLRewrite", "urlRewrite": {"hostname": "elsewhere.example.com"}}])),
+    ]
+}
+
+/// Every route to ask, and one for each weight, by their names.
+pub fn all() -> Vec<(String, Value)> {
+    let asked = (0..count()).map(|number| (name(number), route(number)));
     let weighted = WEIGHTS.into_iter().enumerate().map(|(index, weight)| {
         let refs = [("north", weight), ("south", 100 - weight)];
         let refs = refs.map(|(name, weight)| json!({"name": name, "port": 8080, "weight": weight}));
         let name = format!("weighted-{index}");
         (name.clone(), with_rules(&name, &weighted_host(index), &json!([{"backendRefs": refs}])))
     });
-    drawn.chain(weighted).collect()
+    asked.chain(weighted).collect()
 }
 
 pub fn weighted_host(index: usize) -> String {
@@ -81,11 +119,15 @@ impl Lots {
     }
 }
 
-/// A route of one to three rules.
-pub fn route(seed: u64) -> Value {
-    let mut lots = Lots(seed);
-    let rules: Vec<Value> = (0..=lots.draw(3)).map(|_| rule(&mut lots)).collect();
-    with_rules(&name(seed), &host(seed), &json!(rules))
+/// A route of one to three rules that are drawn, or one that is written.
+pub fn route(number: u64) -> Value {
+    let written =
+        number.checked_sub(DRAWN).and_then(|number| written().into_iter().nth(usize::try_from(number).unwrap()));
+    let rules = written.unwrap_or_else(|| {
+        let mut lots = Lots(number);
+        (0..=lots.draw(3)).map(|_| rule(&mut lots)).collect()
+    });
+    with_rules(&name(number), &host(number), &rules)
 }
 
 /// A route on all three gateways.

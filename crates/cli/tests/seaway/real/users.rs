@@ -20,6 +20,8 @@ const PEOPLE: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(80);
 /// So many are a throng.
 const THRONG: u32 = 120;
+/// And so many are a few, beside others.
+const FEW: u32 = 10;
 
 /// Fewer prove nothing: two seconds of it.
 const CROWD: u64 = 1_000;
@@ -33,13 +35,18 @@ pub struct Users {
 
 impl Users {
     /// People who ask a gateway for `host`, more than 600 times a second together, over connections that they keep.
-    pub fn of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
+    pub fn of_gateway(gateway: SocketAddr, host: &str) -> Self {
         Self::start(PEOPLE, gateway, host, 64)
     }
 
     /// A throng, 1,500 times a second together, for what befalls few.
-    pub fn throng_of_gateway(gateway: SocketAddr, host: &'static str) -> Self {
+    pub fn throng_of_gateway(gateway: SocketAddr, host: &str) -> Self {
         Self::start(THRONG, gateway, host, 64)
+    }
+
+    /// A few, for one app among many.
+    pub fn few_of_gateway(gateway: SocketAddr, host: &str) -> Self {
+        Self::start(FEW, gateway, host, 64)
     }
 
     /// People who ask a Service as often, with a connection for each request: one that is kept would lead to the same pod
@@ -48,7 +55,7 @@ impl Users {
         Self::start(PEOPLE, service, "podinfo.test", 0)
     }
 
-    fn start(count: u32, at: SocketAddr, host: &'static str, kept: usize) -> Self {
+    fn start(count: u32, at: SocketAddr, host: &str, kept: usize) -> Self {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (mut people, enough) = (JoinSet::new(), CancellationToken::new());
         let mut connector = HttpConnector::new();
@@ -56,12 +63,12 @@ impl Users {
         for person in 0..count {
             let mut builder = Client::builder(TokioExecutor::new());
             let client: Client<_, Empty<bytes::Bytes>> = builder.pool_max_idle_per_host(kept).build(connector.clone());
-            let (seen, enough) = (seen.clone(), enough.clone());
+            let (seen, enough, host) = (seen.clone(), enough.clone(), host.to_owned());
             people.spawn(async move {
                 tokio::time::sleep(PAUSE * person / count).await;
                 let mut tick = tokio::time::interval(PAUSE);
                 while enough.run_until_cancelled(tick.tick()).await.is_some() {
-                    let answer = tokio::time::timeout(PATIENCE, ask(&client, at, host)).await;
+                    let answer = tokio::time::timeout(PATIENCE, ask(&client, at, &host)).await;
                     let answer = answer.unwrap_or_else(|_| ("-".to_owned(), 0));
                     *seen.lock().unwrap().entry(answer).or_default() += 1;
                 }

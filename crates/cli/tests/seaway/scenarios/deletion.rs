@@ -9,6 +9,8 @@ use seaway_api::canary::{Canary, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
 use serde_json::{Value, json};
 
+use super::golden::{expected, in_one, ours};
+use super::rollout::NEWS;
 use crate::harness::{CANARY, GATEWAY, Ground, Ship, Users};
 
 const SERVICE: &str = "
@@ -34,10 +36,14 @@ async fn until_gone<G: Ground>(ground: &G) {
     ground.until("the Canary is gone", gone).await;
 }
 
-/// The Canary, which has `revertOnDeletion`, goes and comes back. Its route stays.
+/// The Canary, which has `revertOnDeletion`, goes as Flagger's do, and comes back. Its route stays.
 pub async fn go_and_come_back(ground: &impl Ground, canary: &str) {
+    ground.transcript().clear();
     delete(ground).await;
     until_gone(ground).await;
+    ground.sail(NEWS).await;
+    let told = in_one(ours(ground.transcript(), "podinfo"));
+    assert_eq!(told, in_one(expected("A6-delete-canary-revertOnDeletion")), "{}", ground.transcript());
     let left = route(ground).await;
     assert!(left["metadata"].get("ownerReferences").is_none());
     ground.apply(canary).await;

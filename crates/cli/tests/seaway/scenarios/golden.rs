@@ -1,5 +1,8 @@
 //! What real Flagger did, tick by tick, and what we do, in the same form.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -73,6 +76,28 @@ fn recorded(step: &str) -> Vec<Tick> {
     ticks
 }
 
+/// Panics if a reason for waiting was told twice since the transcript was last cleared. Flagger tells it at every tick.
+pub fn must_not_nag(transcript: &Transcript) {
+    let mut told = BTreeSet::new();
+    for text in transcript.events().into_iter().filter(|text| is_about_pods(text)) {
+        assert!(told.insert(text.clone()), "told again: {text}\n{transcript}");
+    }
+}
+
+/// Panics if the weight was raised before an interval had passed. Times are stored in whole seconds, so that much may lack.
+pub fn must_take_its_time(transcript: &Transcript, canary: &str, interval: Duration) {
+    let raised = |(time, entry): (Timestamp, Entry)| match entry {
+        Entry::Status { name, phase, weight, .. } if name == canary && phase == "Progressing" => Some((time, weight)),
+        _ => None,
+    };
+    let statuses: Vec<_> = transcript.timed().into_iter().filter_map(raised).collect();
+    for (before, after) in statuses.iter().zip(statuses.iter().skip(1)) {
+        let passed = after.0.duration_since(before.0).as_secs_f64();
+        let is_raise = after.1 > before.1 && before.1 > 0;
+        assert!(!is_raise || passed > interval.as_secs_f64() - 1.5, "{} after {passed} s\n{transcript}", after.1);
+    }
+}
+
 /// Since the transcript was last cleared.
 pub fn ours(transcript: &Transcript, canary: &str) -> Vec<Tick> {
     let line = |(time, entry): (Timestamp, Entry)| {
@@ -92,9 +117,9 @@ fn ticks(lines: impl Iterator<Item = (f64, Line)>) -> Vec<Tick> {
     let mut ticks: Vec<Tick> = Vec::new();
     let mut last = f64::NEG_INFINITY;
     // How long pods take to come up is their own affair, and so is who says that they are waited for: Flagger's primary was not
-    // ready at the first tick, on drydock it is. How often it is said `recovery.rs` asks.
-    let is_about_pods = |line: &Line| matches!(line, Line::Event(_, text) if text.contains(" not ready: "));
-    for (time, line) in lines.filter(|(_, line)| !is_about_pods(line)) {
+    // ready at the first tick, on drydock it is. How often it is said is asked apart.
+    let about_pods = |line: &Line| matches!(line, Line::Event(_, text) if is_about_pods(text));
+    for (time, line) in lines.filter(|(_, line)| !about_pods(line)) {
         if time - last > PAUSE {
             ticks.push(Tick::default());
         }
@@ -106,6 +131,11 @@ fn ticks(lines: impl Iterator<Item = (f64, Line)>) -> Vec<Tick> {
         }
     }
     ticks
+}
+
+/// Somebody is told that pods are waited for.
+fn is_about_pods(text: &str) -> bool {
+    text.contains(" not ready: ")
 }
 
 /// The value of a failing metric is no promise.

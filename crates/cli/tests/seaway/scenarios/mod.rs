@@ -17,5 +17,6 @@ mod renames;
 mod request_budget;
 mod restarts;
 pub mod rollout;
+pub mod setbacks;
 mod tutorial;
 mod watch;

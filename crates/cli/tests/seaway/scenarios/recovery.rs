@@ -12,89 +12,6 @@ use serde_json::json;
 use crate::harness::{CANARY, Ground, Ship, Users};
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_never_becomes_ready_is_rolled_back() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 5);
-    ship.set_image("podinfo", "6.0.1-noready").await;
-    ship.until_phase("podinfo", Phase::Failed).await;
-    assert_eq!(ship.transcript.route("podinfo"), [0], "no traffic ever moved");
-    let told = ship.transcript.events();
-    let deadline = told.iter().any(|text| text.starts_with("Rolling back podinfo.test progress deadline exceeded"));
-    assert!(deadline, "{told:#?}");
-    assert!(told.contains(&"Canary failed! Scaling down podinfo.test".to_owned()), "{told:#?}");
-    assert_eq!(ship.replicas("podinfo").await, 0);
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_revision_midway_starts_the_analysis_again() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 20).await;
-    ship.sail(Duration::from_secs(5)).await;
-    ship.set_image("podinfo", "6.0.2").await;
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-    let told = ship.transcript.events();
-    assert!(told.contains(&"New revision detected! Restarting analysis for podinfo.test".to_owned()), "{told:#?}");
-    assert_eq!(ship.transcript.route("podinfo"), [0, 10, 20, 0, 10, 20, 30, 40, 50, 0]);
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.2");
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
-}
-
-#[tokio::test(start_paused = true)]
-async fn going_back_to_the_promoted_version_midway_starts_over_and_ends_well() {
-    let ship = Ship::launch_initialised().await;
-    let _users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 20).await;
-    ship.set_image("podinfo", "6.0.0").await;
-    ship.until("the canary rests", async |ship| {
-        matches!(ship.status("podinfo").await.phase, Phase::Succeeded | Phase::Initialized)
-    })
-    .await;
-    assert_eq!(ship.weights("podinfo").await, (100, 0));
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
-    assert_eq!(ship.replicas("podinfo").await, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_edit_of_the_route_is_put_back_at_the_current_weight() {
-    let ship = Ship::launch_initialised().await;
-    let _users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 20).await;
-    ship.sail(Duration::from_secs(3)).await;
-    let routes: Api<HttpRoute> = ship.api("test");
-    let edit = json!([
-        {"op": "replace", "path": "/spec/rules/0/backendRefs/0/weight", "value": 50},
-        {"op": "replace", "path": "/spec/rules/0/backendRefs/1/weight", "value": 50},
-        {"op": "add", "path": "/metadata/labels", "value": {"team": "shop"}},
-    ]);
-    let patch: json_patch::Patch = serde_json::from_value(edit).unwrap();
-    routes.patch("podinfo", &PatchParams::default(), &Patch::Json::<()>(patch)).await.unwrap();
-    ship.sail(Duration::from_secs(5)).await;
-    assert_eq!(ship.weights("podinfo").await, (80, 20));
-    assert_eq!(ship.status("podinfo").await.canary_weight, 20);
-    let route = routes.get("podinfo").await.unwrap();
-    assert_eq!(route.metadata.labels.unwrap()["team"], "shop", "labels of others stay");
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_route_comes_back_with_the_current_weight() {
-    let ship = Ship::launch_initialised().await;
-    let _users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 30).await;
-    let routes: Api<HttpRoute> = ship.api("test");
-    routes.delete("podinfo", &DeleteParams::default()).await.unwrap();
-    ship.sail(Duration::from_secs(5)).await;
-    assert_eq!(ship.weights("podinfo").await, (70, 30));
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_route_whose_rules_were_taken_away_gets_ours_back() {
     let ship = Ship::launch_initialised().await;
     let users = Users::start(&ship.cluster, 10);
@@ -144,53 +61,6 @@ async fn a_person_can_roll_back_by_hook() {
     assert!(told.contains(&"Rolling back podinfo.test manual webhook invoked".to_owned()), "{told:#?}");
     assert_eq!(ship.weights("podinfo").await, (100, 0));
     assert_eq!(ship.image("podinfo-primary").await, "6.0.0");
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_primary_that_cannot_run_the_new_version_is_restored() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 10);
-    // Pods whose label says `-primary` crash on this version: it passes as canary and fails in promotion.
-    let api: Api<Deployment> = ship.api("test");
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{
-        "name": "podinfod",
-        "image": "ghcr.io/stefanprodan/podinfo:6.0.1",
-        "env": [{"name": "DRYDOCK_CRASH_AS", "value": "podinfo-primary"}],
-    }]}}}});
-    api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
-    ship.until_phase("podinfo", Phase::Failed).await;
-    assert!(ship.transcript.steps("podinfo").iter().any(|(phase, _)| phase == "Promoting"), "{}", ship.transcript);
-    ship.sail(Duration::from_secs(60)).await;
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.0", "{}", ship.transcript);
-    assert_eq!(ship.weights("podinfo").await, (100, 0));
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
-
-    // And it is no dead end.
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{
-        "name": "podinfod",
-        "image": "ghcr.io/stefanprodan/podinfo:6.0.2",
-        "env": [{"name": "DRYDOCK_CRASH_AS", "value": ""}],
-    }]}}}});
-    api.patch("podinfo", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.2");
-}
-
-#[tokio::test(start_paused = true)]
-async fn skip_analysis_promotes_at_once() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 10);
-    ship.patch_canary("podinfo", json!({"spec": {"skipAnalysis": true}})).await;
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_phase("podinfo", Phase::Succeeded).await;
-    assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
-    let told = ship.transcript.events();
-    assert!(
-        told.contains(&"Promotion completed! Canary analysis was skipped for podinfo.test".to_owned()),
-        "{told:#?}"
-    );
-    assert_eq!(ship.transcript.route("podinfo"), [0]);
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
 }
 
@@ -259,24 +129,6 @@ async fn a_deleted_primary_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_primary_deleted_in_analysis_is_made_again_while_the_canary_serves() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 20).await;
-    let deployments: Api<Deployment> = ship.api("test");
-    deployments.delete("podinfo-primary", &DeleteParams::default()).await.unwrap();
-    ship.sail(Duration::from_secs(2)).await;
-    assert_eq!(ship.weights("podinfo").await, (0, 100), "the only side that answers");
-    users.forget();
-    ship.until_phase("podinfo", Phase::Failed).await;
-    assert_eq!(ship.weights("podinfo").await, (100, 0));
-    assert_eq!((ship.image("podinfo-primary").await.as_str(), ship.replicas("podinfo").await), ("6.0.0", 0));
-    ship.sail(Duration::from_secs(60)).await;
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_primary_deleted_after_a_failure_is_made_again_from_what_was_proven() {
     let ship = Ship::launch_initialised().await;
     let users = Users::start(&ship.cluster, 10);
@@ -306,20 +158,4 @@ async fn an_edit_of_the_primary_stays_and_is_told_once() {
     ship.until_phase("podinfo", Phase::Succeeded).await;
     assert_eq!(ship.image("podinfo-primary").await, "6.0.1");
     assert_eq!(ship.transcript.events().iter().filter(|told| *told == text).count(), 1, "{}", ship.transcript);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_target_deleted_in_analysis_gets_no_traffic() {
-    let ship = Ship::launch_initialised().await;
-    let users = Users::start(&ship.cluster, 10);
-    ship.set_image("podinfo", "6.0.1").await;
-    ship.until_weight("podinfo", 20).await;
-    let deployments: Api<Deployment> = ship.api("test");
-    deployments.delete("podinfo", &DeleteParams::default()).await.unwrap();
-    ship.sail(Duration::from_secs(10)).await;
-    assert_eq!(ship.weights("podinfo").await, (100, 0));
-    assert_eq!(ship.status("podinfo").await.canary_weight, 20, "it is put back with the target");
-    users.forget();
-    ship.sail(Duration::from_secs(60)).await;
-    assert_eq!(users.failures_of_ours("none"), 0, "{:?}", users.seen());
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use seaway_api::canary::Phase;
+use seaway_api::duration;
 
-use super::golden::{expected, in_one, ours};
+use super::golden::{expected, in_one, must_not_nag, must_take_its_time, ours};
 use crate::harness::{CANARY, Ground, Ship, Users};
 
 /// What is told follows what is stored.
-const NEWS: Duration = Duration::from_secs(2);
+pub const NEWS: Duration = Duration::from_secs(2);
 
 /// Steps of the recording in which a good version is rolled out.
 pub const PROMOTED: &str = "A2-set-image-6.0.1";
@@ -17,9 +18,12 @@ pub const PROMOTED_AFTER_A_FAILURE: &str = "A3b-set-image-6.0.3-after-failure";
 /// Fails half of its requests.
 pub const FAULTY: &str = "6.0.2-err50";
 
-/// A rollout went as Flagger's, tick by tick.
-fn must_go_as_flaggers(ground: &impl Ground, step: &str) {
+/// A rollout went as Flagger's, tick by tick, and no tick came early.
+async fn must_go_as_flaggers(ground: &impl Ground, step: &str) {
     assert_eq!(ours(ground.transcript(), "podinfo"), expected(step), "{}", ground.transcript());
+    must_not_nag(ground.transcript());
+    let interval = ground.canary("podinfo").await.spec.analysis.unwrap().interval;
+    must_take_its_time(ground.transcript(), "podinfo", duration::parse(&interval).unwrap());
 }
 
 /// The tutorial's Canary is created. The ground has podinfo 6.0.0 and an operator.
@@ -30,6 +34,7 @@ pub async fn initialise_as_flagger_did(ground: &impl Ground, canary: &str) {
     // Nobody waits for ticks here: a primary that is ready is seen at once.
     let ours = ours(ground.transcript(), "podinfo");
     assert_eq!(in_one(ours), in_one(expected("A1-canary-create")), "{}", ground.transcript());
+    must_not_nag(ground.transcript());
     assert_eq!((ground.replicas("podinfo").await, ground.replicas("podinfo-primary").await), (0, 2));
 }
 
@@ -39,7 +44,7 @@ pub async fn promote_as_flagger_did(ground: &impl Ground, tag: &str, step: &str)
     ground.set_image("podinfo", tag).await;
     ground.until_phase("podinfo", Phase::Succeeded).await;
     ground.sail(NEWS).await;
-    must_go_as_flaggers(ground, step);
+    must_go_as_flaggers(ground, step).await;
     assert_eq!(ground.transcript().route("podinfo"), [10, 20, 30, 40, 50, 0]);
     assert_eq!(ground.image("podinfo-primary").await, tag);
     assert_eq!(ground.replicas("podinfo").await, 0);
@@ -52,7 +57,7 @@ pub async fn roll_back_as_flagger_did(ground: &impl Ground) {
     ground.set_image("podinfo", FAULTY).await;
     ground.until_phase("podinfo", Phase::Failed).await;
     ground.sail(NEWS).await;
-    must_go_as_flaggers(ground, "A3-set-image-6.0.2-err50");
+    must_go_as_flaggers(ground, "A3-set-image-6.0.2-err50").await;
     assert_eq!(ground.transcript().route("podinfo"), [10, 0]);
     assert_eq!(ground.image("podinfo-primary").await, proven);
     assert_eq!(ground.replicas("podinfo").await, 0);
