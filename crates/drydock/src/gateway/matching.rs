@@ -175,13 +175,13 @@ impl Matcher {
         }
     }
 
-    /// Sorts the more specific first: exact paths, prefixes by length, patterns; then a method, then the number of
-    /// headers, then of query parameters.
+    /// Sorts the more specific first: exact paths, patterns, prefixes by length; then a method, then the number of headers,
+    /// then of query parameters. The specification leaves the place of patterns open; Envoy looks at them before prefixes.
     pub fn rank(&self) -> impl Ord + use<> {
         let path = match &self.path {
             Path::Exact(path) => (0, Reverse(path.len())),
-            Path::Prefix(prefix) => (1, Reverse(prefix.len())),
-            Path::Pattern(pattern) => (2, Reverse(pattern.as_str().len())),
+            Path::Pattern(pattern) => (1, Reverse(pattern.as_str().len())),
+            Path::Prefix(prefix) => (2, Reverse(prefix.len())),
         };
         (path, Reverse(self.method.is_some()), Reverse(self.headers.len()), Reverse(self.query.len()))
     }
@@ -260,6 +260,7 @@ mod tests {
     fn precedence_is_that_of_the_specification() {
         let ordered = [
             json!({"path": {"type": "Exact", "value": "/a"}}),
+            json!({"path": {"type": "RegularExpression", "value": "/.*"}}),
             json!({"path": {"type": "PathPrefix", "value": "/long/prefix"}}),
             json!({"path": {"type": "PathPrefix", "value": "/long"}, "method": "GET"}),
             json!({"path": {"type": "PathPrefix", "value": "/long"}, "headers": [{"name": "a", "value": "1"}, {"name": "b", "value": "1"}]}),
@@ -268,7 +269,6 @@ mod tests {
             json!({"path": {"type": "PathPrefix", "value": "/long"}, "queryParams": [{"name": "q", "value": "1"}]}),
             json!({"path": {"type": "PathPrefix", "value": "/long"}}),
             json!({}),
-            json!({"path": {"type": "RegularExpression", "value": "/.*"}}),
         ];
         let matchers: Vec<Matcher> = ordered.into_iter().map(matcher).collect();
         for pair in matchers.windows(2) {

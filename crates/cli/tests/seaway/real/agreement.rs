@@ -3,6 +3,7 @@
 //! All three serve the same generated HTTPRoutes of one real cluster, and every request goes to each of them. Where Traefik
 //! and Envoy agree, drydock does too; where they do not, it answers as one of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -27,11 +28,11 @@ use crate::harness::{Ground, NAMESPACES};
 /// The first Gateway of drydock's gets this address.
 const DRYDOCK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 254, 1)), 8080);
 
-/// Routes and requests are the same every time. A pod answered 1,548 of these behind all three alike: a third of the rules
-/// redirect, and many requests match none. Traefik and Envoy disagreed on 843. With fewer answers or more quarrels than this the
+/// Routes and requests are the same every time. A pod answered 2,520 of these behind all three alike: a third of the rules
+/// redirect, and many requests match none. Traefik and Envoy disagreed on 951. With fewer answers or more quarrels than this the
 /// test compares less than it did.
-const SERVED: u32 = 1_500;
-const QUARRELS: u32 = 900;
+const SERVED: u32 = 2_450;
+const QUARRELS: u32 = 1_000;
 
 /// The gateways that are compared; what a request is marked with on its way through each.
 const GATEWAYS: [(&str, SocketAddr); 3] = [("drydock", DRYDOCK), ("traefik", Traefik::WEB), ("envoy", Contour::WEB)];
@@ -157,10 +158,11 @@ fn drydock_routes_as_traefik_and_envoy_do() {
         cluster.sail(Duration::from_secs(4)).await;
 
         let web = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
-        let (mut asked, mut served, mut quarrels, mut wrong) = (0, 0, 0, String::new());
+        let (mut asked, mut served, mut wrong) = (0, 0, String::new());
+        let mut quarrels: BTreeMap<u64, u32> = BTreeMap::new();
         for (seed, request, [drydock, traefik, envoy]) in ask_all(&web, &echo).await {
             asked += 1;
-            quarrels += u32::from(traefik != envoy);
+            *quarrels.entry(seed).or_default() += u32::from(traefik != envoy);
             served += u32::from(traefik == envoy && drydock == traefik && drydock["status"] == 200);
             if drydock != traefik && drydock != envoy {
                 let rules = &routes::route(seed)["spec"]["rules"];
@@ -170,13 +172,16 @@ fn drydock_routes_as_traefik_and_envoy_do() {
                 );
             }
         }
+        quarrels.retain(|_, count| *count > 0);
+        eprintln!("Traefik and Envoy disagree on so many requests to these routes: {quarrels:?}");
+        let quarrels: u32 = quarrels.into_values().sum();
         eprintln!(
             "{} routes, {asked} requests to each gateway; a pod answers {served} of them behind all three alike; Traefik \
              and Envoy disagree on {quarrels}",
             routes::count(),
         );
-        assert!(quarrels <= QUARRELS && served >= SERVED, "this compares too little");
         assert!(wrong.is_empty(), "drydock answers as neither of them:\n{wrong}");
+        assert!(quarrels <= QUARRELS && served >= SERVED, "this compares too little");
         weigh_all(&web).await;
     });
 }
