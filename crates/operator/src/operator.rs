@@ -21,7 +21,6 @@ use seaway_adapters::kinds::{
 use seaway_adapters::routers;
 use seaway_adapters::targets::Conventions;
 use seaway_core::plan::Settings;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -233,14 +232,7 @@ impl Operator {
             },
             memories: memories.clone(),
             announcer,
-            asker: Asker {
-                http: self.http.clone(),
-                requests,
-                answers,
-                telemetry: self.health.telemetry.clone(),
-                metrics: Arc::new(Semaphore::new(config.questions.max(1))),
-                hooks: Arc::new(Semaphore::new(config.questions.max(1))),
-            },
+            asker: Asker::new(self.http.clone(), requests, answers, self.health.telemetry.clone(), config.questions),
             telemetry: self.health.telemetry.clone(),
             term,
             seed: config.seed,
