@@ -46,6 +46,8 @@ use crate::watch::{Surroundings, Unregistered, Watched, follow};
 const GATHER: Duration = Duration::from_millis(50);
 /// What is left to do at the end, rounds in hand and then Events, may take this long each.
 const LAST_WORDS: Duration = Duration::from_secs(20);
+/// And Events after a lost Lease so long.
+const LAST_WORDS_OF_THE_DEPOSED: Duration = Duration::from_secs(5);
 
 /// Why the operator ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -97,8 +99,8 @@ impl Operator {
         server::router(self.health.clone())
     }
 
-    /// Works until `shutdown`: then the rounds in hand are finished, the Lease given back, the last Events written. These are
-    /// written too when the Lease is lost, for as long.
+    /// Works until `shutdown`: then the rounds in hand are finished, the Lease given back, the last Events written. When the
+    /// Lease is lost only Events are written, and not for as long.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let stop = shutdown.child_token();
         // Whatever way this function is left, everything it started is told to stop.
@@ -164,10 +166,7 @@ impl Operator {
             }
         };
         self.health.leading.store(false, Ordering::Relaxed);
-        // Nobody waits for these: who leads next need not know them, and what they tell of is stored, so nobody tells it again.
-        if tokio::time::timeout(LAST_WORDS, announcer.flush()).await.is_err() {
-            tracing::warn!("stopped with Events unwritten");
-        }
+        say_last_words(&announcer, held, &stop).await;
         if held { Ok(()) } else { Err(OperatorError::LeadershipLost) }
     }
 
@@ -273,6 +272,26 @@ impl Operator {
         if tokio::time::timeout(LAST_WORDS, in_hand).await.is_err() {
             tracing::warn!("stopped with rounds unfinished");
         }
+    }
+}
+
+/// Writes the Events that wait: what they tell of is stored, so nobody tells it again. After a stop whoever leads next has the
+/// Lease already. After a lost Lease it may be this very process that leads next, started anew: it must end soon, and at once
+/// when it is told to stop.
+async fn say_last_words(announcer: &Announcer, held: bool, stop: &CancellationToken) {
+    let flush = announcer.flush();
+    let told = if held {
+        tokio::time::timeout(LAST_WORDS, flush).await.is_ok()
+    } else {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => false,
+            told = tokio::time::timeout(LAST_WORDS_OF_THE_DEPOSED, flush) => told.is_ok(),
+        }
+    };
+    if !told {
+        tracing::warn!("stopped with Events unwritten or event webhooks uncalled");
+        announcer.log_what_waits();
     }
 }
 
