@@ -107,8 +107,9 @@ belongs to a Flagger or to somebody who applied it: it is left alone.
 
 {{/*
 The CRDs that the operator cannot start without, that the chart is not to install, and that the cluster does not have. Whoever
-installs in one namespace may list what the API server serves but not read CRDs: so that is asked, and something that every
-cluster has only when one is missing. Without a cluster (helm template) there is no such thing, and nobody knows what is missing.
+installs in one namespace may list what the API server serves but not read CRDs, nor anything else outside. So that is asked,
+and only when one is missing a list that every cluster gives, be it empty: of Secrets in the namespace of the release, which Helm
+keeps its releases in. Without a cluster (helm template) there is no list, and nobody knows what is missing.
 */}}
 {{- define "seaway.missingCrds" -}}
 {{- if not .Values.crd.create -}}
@@ -118,6 +119,6 @@ cluster has only when one is missing. Without a cluster (helm template) there is
 {{- $missing = append $missing (printf "%s.flagger.app" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- if and $missing (lookup "v1" "Namespace" "" "default") -}}{{ join ", " $missing }}{{- end -}}
+{{- if and $missing (lookup "v1" "Secret" .Release.Namespace "") -}}{{ join ", " $missing }}{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -18,6 +18,7 @@ use crate::kinds::{DEPLOYMENT, HPA};
 use crate::object::{is_owned_by, text, uid};
 use crate::refusal::Refusal;
 use crate::routers::{Router, Subject};
+use crate::targets::services::Ports;
 use crate::targets::{Conventions, config, deployment, hpa, ownership, previous, services};
 use crate::world::{Fetched, World};
 
@@ -96,9 +97,8 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
             .map_or_else(|_| Ok(Vec::new()), |target| services::variants(canary, &target, world, conventions)),
         Effect::CreatePrimary(revision) => create_primary(revision, context),
         Effect::PrimaryAutoscaler { refresh } => hpa::primary(canary, world, *refresh),
-        Effect::ApexToPrimary => context
-            .target()
-            .map_or_else(|_| Ok(Vec::new()), |target| services::apex_to_primary(canary, &target, world, conventions)),
+        Effect::ApexToPrimary => apex_to_primary(context, Ports::OfTheSpec),
+        Effect::ApexSelectsPrimary => apex_to_primary(context, Ports::AsTheyAre),
         Effect::SetSplit(split) => router.write(&Subject::of(canary), world, split),
         Effect::Announce(next) => router.announce(&Subject::of(canary), world, *next),
         Effect::ScaleUp => {
@@ -130,6 +130,13 @@ pub fn changes(effect: &Effect, context: &EffectContext<'_>) -> Result<Vec<Chang
         }
         Effect::Ask(_) | Effect::Finalizer(_) => Ok(Vec::new()),
     }
+}
+
+/// Without a target its Service stays as it is, like the others.
+fn apex_to_primary(context: &EffectContext<'_>, ports: Ports) -> Result<Vec<Change>, Refusal> {
+    let EffectContext { canary, world, conventions, .. } = *context;
+    let Ok(target) = context.target() else { return Ok(Vec::new()) };
+    services::apex_to_primary(canary, &target, world, conventions, ports)
 }
 
 fn create_primary(revision: &Revision, context: &EffectContext<'_>) -> Result<Vec<Change>, Refusal> {

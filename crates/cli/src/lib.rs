@@ -7,6 +7,7 @@ pub mod demo;
 pub mod glue;
 pub mod goflags;
 mod leftovers;
+mod listen;
 pub mod loadtester;
 mod logging;
 mod manifests;

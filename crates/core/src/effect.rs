@@ -39,8 +39,11 @@ pub enum Effect {
         /// Also bring an existing one up to date.
         refresh: bool,
     },
-    /// The apex Service exists and selects the primary's pods.
+    /// The apex Service exists, selects the primary's pods and has the ports of the spec.
     ApexToPrimary,
+    /// The apex Service exists and selects the primary's pods. One that was there before keeps its ports, because the route may
+    /// lead users to one of them.
+    ApexSelectsPrimary,
     /// The route exists, has our shape, and names this split.
     SetSplit(Split),
     /// The route, which serves users, also names where it will lead next, without a share. A data plane that is sent to a

@@ -58,7 +58,12 @@ pub fn check(plan: &Plan, before: &CanaryStatus, decision: &Decision, seen: &Obs
                 only_what_was_analysed(&case, revision, id)?;
             }
             Effect::CreatePrimary(revision) => only_proven_primaries(&case, revision)?,
-            Effect::ApexToPrimary => someone_behind_the_apex(seen.primary.as_ref(), Variant::Primary)?,
+            Effect::ApexToPrimary | Effect::ApexSelectsPrimary => {
+                someone_behind_the_apex(seen.primary.as_ref(), Variant::Primary)?;
+                if *effect == Effect::ApexToPrimary && before.phase.is_initializing() {
+                    no_port_taken_from_traffic(seen.route.as_ref())?;
+                }
+            }
             Effect::ApexToTarget | Effect::RouteToApex | Effect::Release => {
                 someone_behind_the_apex(seen.target.as_ref(), Variant::Canary)?;
                 let led_away =
@@ -107,6 +112,16 @@ fn no_traffic_to_the_unknown(route: Option<&Route>) -> Checked {
     match route {
         Some(route) if !route.announced || route.settled_since.is_none() => {
             Err(Violation::new("I1", "the route would lead to Services that the data plane has not heard of"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// I1: ports of the apex Service change only when no route of another Canary's leads users to them.
+fn no_port_taken_from_traffic(route: Option<&Route>) -> Checked {
+    match route {
+        Some(route) if route.to_apex || route.settled_since.is_none() => {
+            Err(Violation::new("I1", "the apex Service would lose a port while traffic may reach it"))
         }
         _ => Ok(()),
     }

@@ -106,6 +106,13 @@ impl Announcer {
         while lines.tasks.join_next().await.is_some() {}
     }
 
+    /// Puts the texts that were told and are not written into the log: nobody will try again.
+    pub(crate) fn log_what_waits(&self) {
+        for (canary, text) in self.events.unwritten() {
+            tracing::warn!(%canary, text, "the Event was not written");
+        }
+    }
+
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -41,14 +41,14 @@ pub(crate) struct Answered {
 
 /// Starts questions.
 pub(crate) struct Asker {
-    pub(crate) http: Http,
-    pub(crate) requests: Requests,
-    pub(crate) answers: UnboundedSender<Answered>,
-    pub(crate) telemetry: Arc<Telemetry>,
+    http: Http,
+    requests: Requests,
+    answers: UnboundedSender<Answered>,
+    telemetry: Arc<Telemetry>,
     /// How many metrics may be asked for at once.
-    pub(crate) metrics: Arc<Semaphore>,
+    metrics: Arc<Semaphore>,
     /// How many hooks. Apart, since one may take minutes, and no metric waits for the hooks of others.
-    pub(crate) hooks: Arc<Semaphore>,
+    hooks: Arc<Semaphore>,
 }
 
 /// A question with everything needed to ask it.
@@ -61,6 +61,18 @@ enum Errand {
 }
 
 impl Asker {
+    /// An asker with at most so many metrics, and as many hooks, under way at once.
+    pub(crate) fn new(
+        http: Http,
+        requests: Requests,
+        answers: UnboundedSender<Answered>,
+        telemetry: Arc<Telemetry>,
+        questions: usize,
+    ) -> Self {
+        let [metrics, hooks] = [(); 2].map(|()| Arc::new(Semaphore::new(questions.max(1))));
+        Self { http, requests, answers, telemetry, metrics, hooks }
+    }
+
     /// Starts `question` unless it is under way or answered. `now` is passed time.
     pub(crate) fn ask(
         &self,
@@ -171,7 +183,7 @@ mod tests {
     use seaway_adapters::http::{Dial, Stream};
     use seaway_api::canary::{HookType, Phase};
     use seaway_core::plan::Settings;
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
     use crate::lease::Fence;
@@ -186,26 +198,57 @@ mod tests {
         }
     }
 
+    /// An asker of one metric and one hook at a time.
+    fn asker(way: impl Dial + 'static) -> (Asker, UnboundedReceiver<Answered>) {
+        let (answers, answered) = unbounded_channel();
+        let requests = Requests::new(Server::default().client(), TestClock::start(), Fence::open());
+        let telemetry = Arc::new(Telemetry::new("0", "gatewayapi:v1"));
+        (Asker::new(Http::through(Arc::new(way)), requests, answers, telemetry, 1), answered)
+    }
+
+    fn ask(asker: &Asker, canary: &Canary, subject: Subject, tick: u64, memory: &mut Memory) {
+        let plan = Plan::new(canary, &Settings { provider: "gatewayapi:v1".into(), ..Settings::default() }).unwrap();
+        let key = QuestionKey { revision: String::new(), step: String::new(), tick, subject };
+        let question = Question { key, phase: Phase::Progressing };
+        let world = seaway_adapters::world::Objects::default();
+        asker.ask(canary, &plan, &question, &world, memory, Duration::ZERO);
+    }
+
+    /// Whoever is asked on this port does not answer, and nobody else can be reached.
+    struct Deaf(u16);
+
+    impl Dial for Deaf {
+        fn dial(&self, _: &str, port: u16) -> BoxFuture<'static, io::Result<Stream>> {
+            let hangs = port == self.0;
+            Box::pin(async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Err(io::ErrorKind::ConnectionRefused.into())
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hook_that_hangs_delays_no_metric_of_others() {
+        let (asker, mut answered) = asker(Deaf(80));
+        let mut memories = [(); 2].map(|()| Memory::default());
+        let hangs = Canary::test().named("hangs").webhook("load", HookType::Rollout);
+        ask(&asker, &hangs, Subject::Hook(0), 1, &mut memories[0]);
+        tokio::task::yield_now().await;
+        ask(&asker, &Canary::test(), Subject::Metric(0), 1, &mut memories[1]);
+        for canary in ["podinfo", "hangs"] {
+            assert_eq!(answered.recv().await.unwrap().canary, CanaryKey::new("test", canary));
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_question_that_panics_is_answered() {
-        let (answers, mut answered) = unbounded_channel();
-        let asker = Asker {
-            http: Http::through(Arc::new(Broken)),
-            requests: Requests::new(Server::default().client(), TestClock::start(), Fence::open()),
-            answers,
-            telemetry: Arc::new(Telemetry::new("0", "gatewayapi:v1")),
-            metrics: Arc::new(Semaphore::new(1)),
-            hooks: Arc::new(Semaphore::new(1)),
-        };
+        let (asker, mut answered) = asker(Broken);
         let canary = Canary::test().webhook("gate", HookType::Rollout);
-        let plan = Plan::new(&canary, &Settings { provider: "gatewayapi:v1".into(), ..Settings::default() }).unwrap();
         let mut memory = Memory::default();
         for tick in [1, 2] {
-            let subject = Subject::Hook(0);
-            let key = QuestionKey { revision: String::new(), step: String::new(), tick, subject };
-            let question = Question { key, phase: Phase::Progressing };
-            let world = seaway_adapters::world::Objects::default();
-            asker.ask(&canary, &plan, &question, &world, &mut memory, Duration::ZERO);
+            ask(&asker, &canary, Subject::Hook(0), tick, &mut memory);
             let answer = answered.recv().await.unwrap().answer;
             assert_eq!(answer, Answer::Broken("internal error while asking".to_owned()));
         }

@@ -25,7 +25,8 @@ pub struct Config {
     pub no_cross_namespace_refs: bool,
     /// Where Events of canaries without an `event` hook are sent too.
     pub event_webhook: Option<String>,
-    /// The port of `/metrics`, `/healthz` and `/readyz` on every address of the pod; `None`: they are not served.
+    /// The port of `/metrics`, `/healthz` and `/readyz` on every address of the pod; `None`: they are not served. Whoever runs
+    /// the operator listens there and hands the listener to [`Operator::serving`](crate::Operator::serving).
     pub port: Option<u16>,
     /// Leader election; `None`: act at once.
     pub lease: Option<LeaseConfig>,

@@ -70,6 +70,8 @@ struct Desk {
 struct Line {
     voice: Voice,
     waiting: VecDeque<Told>,
+    /// The text that is being written.
+    in_hand: Option<String>,
     writing: bool,
     /// The canary is gone: so is the line, once it is written.
     forgotten: bool,
@@ -122,6 +124,16 @@ impl Events {
         self.desk.lines().len()
     }
 
+    /// What was told and is not known to be written, in order for each canary.
+    pub(crate) fn unwritten(&self) -> Vec<(CanaryKey, String)> {
+        let lines = self.desk.lines();
+        let all = lines.iter().flat_map(|(key, line)| {
+            let waiting = line.waiting.iter().map(|told| &told.text);
+            line.in_hand.iter().chain(waiting).map(|text| (key.clone(), text.clone()))
+        });
+        all.collect()
+    }
+
     /// Waits until everything told so far is written or given up.
     pub(crate) async fn flush(&self) {
         loop {
@@ -153,8 +165,11 @@ impl Desk {
         let mut lines = self.lines();
         let line = lines.get_mut(key)?;
         if let Some(Told { about, severity, text, at }) = line.waiting.pop_front() {
-            return Some(line.voice.note(&about, severity, &text, at));
+            let note = line.voice.note(&about, severity, &text, at);
+            line.in_hand = Some(text);
+            return Some(note);
         }
+        line.in_hand = None;
         line.writing = false;
         if line.forgotten {
             lines.remove(key);
@@ -399,6 +414,22 @@ mod tests {
         events.flush().await;
         let objects = server.objects.lock().unwrap();
         assert_eq!((objects.len(), &objects.values().next().unwrap()["count"]), (1, &json!(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_written_is_known() {
+        let (server, clock) = (Server::default(), TestClock::start());
+        let events = Events::start(Requests::new(server.client(), clock.clone(), Fence::open()), clock.clone());
+        server.faults.lock().unwrap().extend([503; 20]);
+        for text in ["first", "second"] {
+            events.tell(about(), Severity::Normal, text.into(), clock.now());
+        }
+        assert!(tokio::time::timeout(Duration::from_secs(5), events.flush()).await.is_err());
+        let unwritten = [(about().key, "first".to_owned()), (about().key, "second".to_owned())];
+        assert_eq!(events.unwritten(), unwritten);
+        server.faults.lock().unwrap().clear();
+        events.flush().await;
+        assert_eq!((messages(&server).len(), events.unwritten()), (2, Vec::new()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,6 +26,9 @@ use crate::zoo;
 /// The Lease both Flagger and Seaway take.
 pub const LEASE_NAME: &str = "flagger-leader-election";
 
+/// How long giving the Lease back may take.
+const GIVING_BACK: Duration = Duration::from_secs(10);
+
 /// How leadership is taken and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
@@ -281,9 +284,16 @@ impl Elector {
         lease
     }
 
-    /// Gives the Lease back, so that the next leader need not wait. Best effort: it runs out by itself.
+    /// Gives the Lease back, so that the next leader need not wait. Best effort: it runs out by itself, and who was told to
+    /// stop has other things to do.
     pub(crate) async fn release(&mut self) {
         self.fence.close();
+        if tokio::time::timeout(GIVING_BACK, self.give_back()).await.is_err() {
+            tracing::warn!("the lease could not be given back in time");
+        }
+    }
+
+    async fn give_back(&self) {
         let Ok(Some(mut lease)) = self.requests.get(&self.object()).await else { return };
         if !is_held_by(&lease, &self.config.identity) {
             return;

@@ -50,4 +50,3 @@ pub use config::Config;
 pub use key::CanaryKey;
 pub use lease::{LEASE_NAME, LeaseConfig};
 pub use operator::{Operator, OperatorError};
-pub use server::listen;

@@ -5,7 +5,6 @@
 //! stops all of it at once, as a kill would.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +20,7 @@ use seaway_adapters::kinds::{
 use seaway_adapters::routers;
 use seaway_adapters::targets::Conventions;
 use seaway_core::plan::Settings;
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +46,8 @@ use crate::watch::{Surroundings, Unregistered, Watched, follow};
 const GATHER: Duration = Duration::from_millis(50);
 /// What is left to do at the end, rounds in hand and then Events, may take this long each.
 const LAST_WORDS: Duration = Duration::from_secs(20);
+/// And Events after a lost Lease so long.
+const LAST_WORDS_OF_THE_DEPOSED: Duration = Duration::from_secs(5);
 
 /// Why the operator ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -60,14 +61,6 @@ pub enum OperatorError {
     /// A fault of ours in a task that nothing works without.
     #[error("internal error: {0}")]
     Panicked(String),
-    /// The port for metrics and health is taken or not ours.
-    #[error("cannot listen on port {port}; choose another with -port")]
-    Listen {
-        /// The port.
-        port: u16,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 impl From<Unregistered> for OperatorError {
@@ -83,6 +76,7 @@ pub struct Operator {
     clock: Arc<dyn Clock>,
     http: Http,
     health: Health,
+    listener: Option<TcpListener>,
 }
 
 impl Operator {
@@ -90,22 +84,29 @@ impl Operator {
     pub fn new(config: Config, client: Client, clock: Arc<dyn Clock>, http: Http) -> Self {
         let telemetry = Arc::new(Telemetry::new(env!("CARGO_PKG_VERSION"), &config.mesh_provider));
         let health = Health { telemetry, synced: Arc::default(), leading: Arc::default() };
-        Self { config, client, clock, http, health }
+        Self { config, client, clock, http, health, listener: None }
     }
 
-    /// `/metrics`, `/healthz` and `/readyz`, for whoever serves them elsewhere than on [`Config::port`].
+    /// The same, with [`Operator::page`] served to whoever connects there while it runs.
+    pub fn serving(self, listener: TcpListener) -> Self {
+        Self { listener: Some(listener), ..self }
+    }
+
+    /// `/metrics`, `/healthz` and `/readyz`, for whoever serves them elsewhere.
     pub fn page(&self) -> axum::Router {
         server::router(self.health.clone())
     }
 
-    /// Works until `shutdown`: then the rounds in hand are finished, the Lease given back, the last Events written. These are
-    /// written too when the Lease is lost, for as long.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+    /// Works until `shutdown`: then the rounds in hand are finished, the Lease given back, the last Events written. When the
+    /// Lease is lost only Events are written, and not for as long.
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let stop = shutdown.child_token();
         // Whatever way this function is left, everything it started is told to stop.
         let _guard = stop.clone().drop_guard();
         let mut tasks = JoinSet::new();
-        self.serve(&mut tasks, &stop).await?;
+        if let Some(listener) = self.listener.take() {
+            tasks.spawn(serve(listener, self.page(), stop.clone()));
+        }
         let cache = Arc::new(Cache::new());
         let watched = self.watched();
         for one in &watched {
@@ -165,29 +166,8 @@ impl Operator {
             }
         };
         self.health.leading.store(false, Ordering::Relaxed);
-        // Nobody waits for these: who leads next need not know them, and what they tell of is stored, so nobody tells it again.
-        if tokio::time::timeout(LAST_WORDS, announcer.flush()).await.is_err() {
-            tracing::warn!("stopped with Events unwritten");
-        }
+        say_last_words(&announcer, held, &stop).await;
         if held { Ok(()) } else { Err(OperatorError::LeadershipLost) }
-    }
-
-    async fn serve(
-        &self,
-        tasks: &mut JoinSet<Result<(), Unregistered>>,
-        stop: &CancellationToken,
-    ) -> Result<(), OperatorError> {
-        let Some(port) = self.config.port else { return Ok(()) };
-        let listener = server::listen(port).await.map_err(|source| OperatorError::Listen { port, source })?;
-        let (page, stop) = (self.page(), stop.clone());
-        tasks.spawn(async move {
-            let served = axum::serve(listener, page).with_graceful_shutdown(stop.cancelled_owned()).await;
-            if let Err(error) = served {
-                tracing::error!(%error, "the page for metrics and health ended");
-            }
-            Ok(())
-        });
-        Ok(())
     }
 
     fn watched(&self) -> Vec<Watched> {
@@ -233,14 +213,7 @@ impl Operator {
             },
             memories: memories.clone(),
             announcer,
-            asker: Asker {
-                http: self.http.clone(),
-                requests,
-                answers,
-                telemetry: self.health.telemetry.clone(),
-                metrics: Arc::new(Semaphore::new(config.questions.max(1))),
-                hooks: Arc::new(Semaphore::new(config.questions.max(1))),
-            },
+            asker: Asker::new(self.http.clone(), requests, answers, self.health.telemetry.clone(), config.questions),
             telemetry: self.health.telemetry.clone(),
             term,
             seed: config.seed,
@@ -281,6 +254,34 @@ impl Operator {
         if tokio::time::timeout(LAST_WORDS, in_hand).await.is_err() {
             tracing::warn!("stopped with rounds unfinished");
         }
+    }
+}
+
+async fn serve(listener: TcpListener, page: axum::Router, stop: CancellationToken) -> Result<(), Unregistered> {
+    let served = axum::serve(listener, page).with_graceful_shutdown(stop.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the page for metrics and health ended");
+    }
+    Ok(())
+}
+
+/// Writes the Events that wait: what they tell of is stored, so nobody tells it again. After a stop whoever leads next has the
+/// Lease already. After a lost Lease it may be this very process that leads next, started anew: it must end soon, and at once
+/// when it is told to stop.
+async fn say_last_words(announcer: &Announcer, held: bool, stop: &CancellationToken) {
+    let flush = announcer.flush();
+    let told = if held {
+        tokio::time::timeout(LAST_WORDS, flush).await.is_ok()
+    } else {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => false,
+            told = tokio::time::timeout(LAST_WORDS_OF_THE_DEPOSED, flush) => told.is_ok(),
+        }
+    };
+    if !told {
+        tracing::warn!("stopped with Events unwritten or event webhooks uncalled");
+        announcer.log_what_waits();
     }
 }
 
@@ -351,6 +352,8 @@ async fn failure(tasks: &mut JoinSet<Result<(), Unregistered>>) -> OperatorError
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use seaway_adapters::http::{Dial, Stream};
 
     use super::*;

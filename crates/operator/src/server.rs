@@ -2,8 +2,6 @@
 //!
 //! Standby replicas serve it too. It shows state and changes none.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,8 +10,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpListener;
 
 use crate::telemetry::Telemetry;
 
@@ -26,33 +22,6 @@ pub(crate) struct Health {
     pub(crate) synced: Arc<AtomicBool>,
     /// This process leads.
     pub(crate) leading: Arc<AtomicBool>,
-}
-
-/// Connections that may wait to be taken.
-const BACKLOG: i32 = 1024;
-
-/// Listens on every address of this machine. The kubelet asks by the pod's family, which may be IPv6 alone; a machine without
-/// IPv6 has only the others.
-///
-/// # Errors
-///
-/// When the port is taken, or may not be used.
-pub async fn listen(port: u16) -> io::Result<TcpListener> {
-    match both_families(port) {
-        Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
-    }
-}
-
-fn both_families(port: u16) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP))?;
-    // Some machines say otherwise for sockets that say nothing.
-    socket.set_only_v6(false)?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
 }
 
 /// The page.
@@ -92,16 +61,6 @@ mod tests {
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    #[tokio::test]
-    async fn the_page_is_there_for_either_family() {
-        let listener = listen(0).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert!(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok());
-        let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok();
-        assert_eq!(tokio::net::TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.is_ok(), has_ipv6);
-        assert!(listen(port).await.is_err(), "somebody listens there");
     }
 
     #[tokio::test]

@@ -27,6 +27,7 @@ use crate::change::{Change, Kind};
 use crate::kinds::HTTP_ROUTE;
 use crate::object::{self, FLUX_OPT_OUT, MANAGER, Patch, at, is_controlled_by, list, number, owner_reference, text};
 use crate::refusal::Refusal;
+use crate::targets::services::apex_has;
 use crate::world::World;
 use crate::zoo;
 
@@ -70,7 +71,7 @@ impl Router for GatewayApi {
         let shape = shape(canary).ok();
         let shape_ok = shape.as_ref().is_some_and(|shape| {
             let mut patch = Patch::of(HTTP_ROUTE, &seen);
-            repair(&mut patch, subject, &seen, shape, None);
+            repair(&mut patch, subject, world, &seen, shape, None);
             patch.finish().is_none()
         });
         let split = split(subject, &seen);
@@ -105,7 +106,7 @@ impl Router for GatewayApi {
         claim(&mut patch, subject, &seen)?;
         let as_it_should_be = || self.read(subject, world).route.is_some_and(|route| route.shape_ok);
         let split = if zoo::DRIFT_RESETS_THE_SPLIT && !as_it_should_be() { Split::primary_only() } else { *split };
-        repair(&mut patch, subject, &seen, &shape, Some(split));
+        repair(&mut patch, subject, world, &seen, &shape, Some(split));
         Ok(patch.finish().into_iter().collect())
     }
 
@@ -261,7 +262,14 @@ fn metadata(canary: &Canary) -> (Strings, Strings) {
 
 /// Makes the patch bring a route into our shape. With `split` it also sets the weights; without, weights that are there
 /// count as right, and only what else is wrong remains.
-fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Shape, split: Option<Split>) {
+fn repair(
+    patch: &mut Patch<'_>,
+    subject: &Subject<'_>,
+    world: &dyn World,
+    seen: &Value,
+    shape: &Shape,
+    split: Option<Split>,
+) {
     repair_front(patch, subject, seen, shape);
     let fallback = Split::primary_only();
     let Some(index) = our_rule(subject, seen, shape) else {
@@ -273,7 +281,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
     }
     repair_rule(patch, seen, index, shape);
     let others = split_rules(subject, seen).into_iter().filter(|rule| *rule != index);
-    if has_our_backends(subject, seen, index) {
+    if has_our_backends(subject, world, seen, index) {
         for rule in std::iter::once(index).chain(others) {
             if let Some(split) = split {
                 set_weights(patch, subject, seen, rule, split);
@@ -284,7 +292,7 @@ fn repair(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value, shape: &Sh
         let mut backends = merged_backends(subject, seen, index, |variant| split.unwrap_or(fallback).weight(variant));
         // Taken over from the apex Service, the rule goes on to name it.
         let apex = list(seen, &path).iter().find(|seen_ref| release::is_apex(subject.canary, seen_ref));
-        backends.extend(apex.map(|apex| release::still_named(subject, apex)));
+        backends.extend(apex.and_then(|apex| release::still_named(subject, world, apex)));
         test_names(patch, seen, index);
         patch.set(&path, backends);
         for rule in others {
@@ -457,15 +465,15 @@ fn our_rule(subject: &Subject<'_>, seen: &Value, shape: &Shape) -> Option<usize>
     whole.or_else(half).or_else(|| splits.first().copied()).or_else(left).or_else(empty)
 }
 
-/// The rule names exactly our backends, in our order, at our port; and maybe the apex Service, without a share.
-fn has_our_backends(subject: &Subject<'_>, seen: &Value, rule: usize) -> bool {
+/// The rule names exactly our backends, in our order, at our port; and maybe the apex Service, without a share, at one of its.
+fn has_our_backends(subject: &Subject<'_>, world: &dyn World, seen: &Value, rule: usize) -> bool {
     let refs = list(seen, &format!("/spec/rules/{rule}/backendRefs"));
     let (ours, named) = refs.split_at(subject.backends.len().min(refs.len()));
     ours.len() == subject.backends.len()
         && named.len() <= 1
         && named.iter().all(|seen_ref| {
-            release::is_apex(subject.canary, seen_ref)
-                && (weight_of(seen_ref), number(seen_ref, "/port")) == (0, Some(subject.port()))
+            let port_is_there = || number(seen_ref, "/port").is_some_and(|port| apex_has(subject.canary, world, port));
+            release::is_apex(subject.canary, seen_ref) && weight_of(seen_ref) == 0 && port_is_there()
         })
         && ours.iter().zip(&subject.backends).all(|(seen_ref, backend)| {
             is_ours(subject, seen_ref, backend) && number(seen_ref, "/port") == Some(backend.port)

@@ -37,10 +37,11 @@ pub fn variants(
 ) -> Result<Vec<Change>, Refusal> {
     let selector = Selector::of(target, conventions)?;
     let service = service(canary)?;
-    let canary_service =
-        Wanted { name: canary.canary_service(), value: selector.value.clone(), metadata: service.canary.as_ref() };
-    let primary_service =
-        Wanted { name: canary.primary_service(), value: selector.primary_value(), metadata: service.primary.as_ref() };
+    let ports = Ports::OfTheSpec;
+    let (name, value, metadata) = (canary.canary_service(), selector.value.clone(), service.canary.as_ref());
+    let canary_service = Wanted { name, value, metadata, ports };
+    let (name, value, metadata) = (canary.primary_service(), selector.primary_value(), service.primary.as_ref());
+    let primary_service = Wanted { name, value, metadata, ports };
     let mut changes = Vec::new();
     for wanted in [canary_service, primary_service] {
         let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
@@ -52,12 +53,13 @@ pub fn variants(
     Ok(changes)
 }
 
-/// The apex Service exists and selects the primary's pods.
+/// The apex Service exists and selects the primary's pods, at these ports.
 pub fn apex_to_primary(
     canary: &Canary,
     target: &Value,
     world: &dyn World,
     conventions: &Conventions,
+    ports: Ports,
 ) -> Result<Vec<Change>, Refusal> {
     let selector = Selector::of(target, conventions)?;
     let service = service(canary)?;
@@ -65,6 +67,7 @@ pub fn apex_to_primary(
         name: canary.apex_name().to_owned(),
         value: selector.primary_value(),
         metadata: service.apex.as_ref(),
+        ports,
     };
     let seen = world.get(SERVICE, canary.namespace(), &wanted.name);
     if let Some(seen) = &seen {
@@ -157,33 +160,76 @@ pub(crate) enum Moment {
     GivenBack,
 }
 
-/// The port by which the apex Service is reached: one that leads to the same place in the pods as the spec's, `wanted` itself if
-/// it does; else `wanted`, if the Service has it, else its only one. A Service that is not there is made with the port of the spec.
-pub(crate) fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, wanted: i64) -> Result<i64, Refusal> {
+/// The port by which the apex Service is reached: one that leads to the same place in the pods as `served`, the port of our
+/// Services by which users are served, that number itself if it does; else that number, if the Service has it, else its only
+/// one. A Service that is not there is made with the port of the spec. Routes speak TCP, so other ports do not count.
+pub(crate) fn apex_port(canary: &Canary, world: &dyn World, moment: Moment, served: i64) -> Result<i64, Refusal> {
     let service = canary.spec.service.as_ref();
-    let (namespace, name) = (canary.namespace(), canary.apex_name());
-    let Some(seen) = world.get(SERVICE, namespace, name) else {
-        return Ok(service.map_or(wanted, |service| service.port));
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else {
+        return Ok(service.map_or(served, |service| service.port));
     };
     let noted = note(&seen, ORIGINAL).filter(|_| moment == Moment::GivenBack);
     let ports = noted.as_ref().map_or_else(|| list(&seen, "/spec/ports"), |noted| list(noted, "/ports"));
-    let target = world.get(DEPLOYMENT, namespace, &canary.spec.target_ref.name);
+    let ports: Vec<&Value> = ports.iter().filter(|port| is_tcp(port)).collect();
+    let target = world.get(DEPLOYMENT, canary.namespace(), &canary.spec.target_ref.name);
     let in_pods = |port: &Value| pod_port(port, target.as_deref());
-    let meant = service.map(|service| in_pods(&target_port(service)));
-    let offers = |port: &&Value| number(port, "/port") == Some(wanted);
-    let leads_there = |port: &&Value| {
-        let there = port.get("targetPort").or_else(|| port.get("port")).map(in_pods);
-        there.is_some() && there == meant
-    };
+    let meant = served_in_pods(canary, world, served).or_else(|| service.map(target_port)).map(|port| in_pods(&port));
+    let offers = |port: &&&Value| number(port, "/port") == Some(served);
+    let leads_there = |port: &&&Value| behind(port).map(in_pods).is_some_and(|there| meant.as_ref() == Some(&there));
     let found = ports.iter().find(|port| offers(port) && leads_there(port));
     let found = found.or_else(|| ports.iter().find(leads_there)).or_else(|| ports.iter().find(offers));
     let only = || ports.first().filter(|_| ports.len() == 1);
-    found.or_else(only).and_then(|port| number(port, "/port")).ok_or_else(|| {
-        let port = meant.map(|port| format!(" {}", port.to_string().trim_matches('"'))).unwrap_or_default();
-        Refusal::user(format!(
-            "Service {name}.{namespace} has no port that leads to port{port} of the pods; add one, so that its route can lead there"
-        ))
-    })
+    let found = found.or_else(only).and_then(|port| number(port, "/port"));
+    found.ok_or_else(|| no_way_by_the_apex(canary, moment, served, meant.as_ref(), &ports))
+}
+
+/// The port of the pods behind this port of the primary's Service, as it stands: the spec may say another one since.
+fn served_in_pods(canary: &Canary, world: &dyn World, served: i64) -> Option<Value> {
+    let primary = world.get(SERVICE, canary.namespace(), &canary.primary_service())?;
+    let port =
+        list(&primary, "/spec/ports").iter().find(|port| number(port, "/port") == Some(served) && is_tcp(port))?;
+    behind(port).cloned()
+}
+
+fn no_way_by_the_apex(
+    canary: &Canary,
+    moment: Moment,
+    served: i64,
+    meant: Option<&Value>,
+    ports: &[&Value],
+) -> Refusal {
+    let wanted = match meant {
+        Some(Value::String(name)) => format!("that leads to the pods' port {name} (spec.service.targetPort)"),
+        Some(port) => format!("that leads to port {port} of the pods (spec.service.targetPort)"),
+        None => format!("with the number {served}"),
+    };
+    let ports: Vec<String> = ports.iter().filter_map(|port| Some(number(port, "/port")?.to_string())).collect();
+    let ports =
+        if ports.is_empty() { "no TCP port".to_owned() } else { format!("only the TCP ports {}", ports.join(", ")) };
+    let when = if moment == Moment::Now { "" } else { " once it is given back" };
+    let (apex, namespace) = (canary.apex_name(), canary.namespace());
+    Refusal::user(format!(
+        "Service {apex}.{namespace} has {ports}{when}; add one {wanted}, so that its route can lead there"
+    ))
+}
+
+/// Whether the apex Service has a port of this number that a route can lead to. One that is not there is made with that of the
+/// spec.
+pub(crate) fn apex_has(canary: &Canary, world: &dyn World, port: i64) -> bool {
+    let Some(seen) = world.get(SERVICE, canary.namespace(), canary.apex_name()) else {
+        return canary.spec.service.as_ref().is_some_and(|service| service.port == port);
+    };
+    list(&seen, "/spec/ports").iter().any(|seen| number(seen, "/port") == Some(port) && is_tcp(seen))
+}
+
+/// Without a word a port of a Service is of TCP.
+fn is_tcp(port: &Value) -> bool {
+    ["", "TCP"].contains(&text(port, "/protocol"))
+}
+
+/// The port of the pods behind a port of a Service.
+fn behind(port: &Value) -> Option<&Value> {
+    port.get("targetPort").or_else(|| port.get("port"))
 }
 
 /// A port of the pods by its number, if the target tells which one has that name.
@@ -208,10 +254,20 @@ pub fn apex_leads_to_target(canary: &Canary, target: &Value, world: &dyn World, 
     apex_to_target(canary, target, world, conventions).is_ok_and(|changes| changes.is_empty())
 }
 
+/// What becomes of the ports of a Service that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ports {
+    /// They become those of the spec.
+    OfTheSpec,
+    /// They stay, because users may still come by them.
+    AsTheyAre,
+}
+
 struct Wanted<'a> {
     name: String,
     value: String,
     metadata: Option<&'a CustomMetadata>,
+    ports: Ports,
 }
 
 fn service(canary: &Canary) -> Result<&CanaryService, Refusal> {
@@ -239,7 +295,7 @@ fn reconcile(
 
     let ours = is_controlled_by(seen, canary);
     let mut patch = Patch::of(SERVICE, seen);
-    let same_ports = same_ports(list(seen, "/spec/ports"), &ports);
+    let same_ports = wanted.ports == Ports::AsTheyAre || same_ports(list(seen, "/spec/ports"), &ports);
     let same_selector = at(seen, "/spec/selector") == Some(&selection);
     if !(ours || has_canary_owner(seen) || same_ports && same_selector) {
         note_original(&mut patch, seen);

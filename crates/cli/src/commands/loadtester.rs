@@ -10,6 +10,7 @@ use clap::{Args, Command, FromArgMatches};
 use regex::Regex;
 
 use crate::goflags;
+use crate::listen;
 use crate::loadtester::{Offer, Options, Toolbox, router};
 use crate::logging::{self, Encoding};
 use crate::signals;
@@ -78,9 +79,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<ExitCode> {
     let binary = std::env::current_exe().context("cannot find the running program")?;
     let toolbox = Toolbox::create(&binary, Offer::WhatIsMissing).context("cannot make a directory for hey and curl")?;
     let options = Options { toolbox: Some(Arc::new(toolbox)), ..flags.options()? };
-    let listener = seaway_operator::listen(flags.port)
-        .await
-        .with_context(|| format!("cannot listen on port {}; choose another with -port", flags.port))?;
+    let listener = listen::on_every_address(flags.port).await?;
     tracing::info!(port = flags.port, "starting load tester");
     let server = axum::serve(listener, router(&options)).with_graceful_shutdown(stop.clone().cancelled_owned());
     // Commands that block a reply may take an hour; a stop does not wait for them.

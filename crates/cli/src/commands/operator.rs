@@ -16,6 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use seaway_adapters::http::{Guard, Http, Proxy};
 use seaway_operator::{Config, Operator, SystemClock};
 
+use crate::listen;
 use crate::logging::{self, Encoding};
 use crate::signals;
 
@@ -223,8 +224,15 @@ pub async fn run(flags: Flags, matches: &ArgMatches) -> anyhow::Result<ExitCode>
     let guard = Guard { deny: addresses(&cluster.cluster_url).await, ..Guard::default() };
     let client = kube::Client::try_from(cluster).context("cannot make a client for the cluster")?;
     let http = Http::system(guard).with_proxy(proxy);
+    let page = match config.port {
+        Some(port) => Some(listen::on_every_address(port).await?),
+        None => None,
+    };
     let operator = Operator::new(config, client, Arc::new(SystemClock), http);
-    operator.run(stop).await?;
+    match page {
+        Some(listener) => operator.serving(listener).run(stop).await?,
+        None => operator.run(stop).await?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

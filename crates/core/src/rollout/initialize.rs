@@ -1,7 +1,9 @@
 //! Adoption: a primary is made from the target, traffic moves to it, and only then the target goes to sleep.
 //!
 //! There is no moment without ready pods behind the apex Service (I5): the primary is ready before anything points to it,
-//! and the target is scaled down only after the route was seen to send everything elsewhere.
+//! and the target is scaled down only after the route was seen to send everything elsewhere. Until then the apex Service
+//! keeps its ports too, since a route that another Canary left leads users to one of them; they follow the spec in the phases
+//! after this one.
 
 use seaway_api::canary::Phase;
 
@@ -72,7 +74,8 @@ fn has(round: &Round<'_>, revision: &Revision) -> bool {
 fn take_over(round: &Round<'_>, draft: &mut Draft, revision: &Revision) {
     draft.make(Effect::PrimaryAutoscaler { refresh: false });
     if !round.seen.apex_to_primary {
-        draft.make(Effect::ApexToPrimary);
+        let nobody_comes_by_it = round.seen.route.is_none();
+        draft.make(if nobody_comes_by_it { Effect::ApexToPrimary } else { Effect::ApexSelectsPrimary });
     }
     if let Some(route) = round.seen.route.as_ref().filter(|route| route.to_apex)
         && !round.announced(draft, route, Destination::Variants)

@@ -129,6 +129,33 @@ fn a_route_in_use_names_where_it_leads_before_it_leads_there() {
     }
 }
 
+/// A route that another Canary left leads users to a port of the apex that this one's spec may not have.
+#[test]
+fn an_apex_that_users_come_by_keeps_its_ports() {
+    let canary = Canary::test();
+    let before = status(&canary, Phase::Initializing);
+    let seen = Observed { apex_to_primary: false, ..settled(0, 2) };
+    let left = seen.route.clone().unwrap();
+    let left = Route { split: None, shape_ok: false, to_apex: true, ..left };
+    let announced = Route { announced: true, ..left.clone() };
+    let gone = Route { settled_since: None, ..seen.route.clone().unwrap() };
+    for route in [left, announced, gone] {
+        let seen = Observed { route: Some(route), ..seen.clone() };
+        let decision = decide(now(), &plan(&canary), &before, &seen);
+        assert!(!decision.effects.contains(&Effect::ApexToPrimary), "{decision:#?}");
+        assert!(
+            decision.effects.contains(&Effect::ApexSelectsPrimary),
+            "in the cluster they change over: {decision:#?}"
+        );
+        let mut hasty = decision;
+        hasty.effects = vec![Effect::ApexToPrimary];
+        let violation = invariants::check(&plan(&canary), &before, &hasty, &seen).unwrap_err();
+        assert_eq!(violation.rule, "I1", "{violation}");
+    }
+    let first = decide(now(), &plan(&canary), &before, &Observed { route: None, ..seen });
+    assert!(first.effects.contains(&Effect::ApexToPrimary), "nobody comes by it: {first:#?}");
+}
+
 /// A server that lags behind shows a canary as it was in its adoption, long after that.
 #[test]
 fn a_primary_that_serves_users_is_not_replaced_by_an_adoption() {

@@ -93,6 +93,10 @@ pub struct World {
     /// Apex and route are nobody's.
     pub released: bool,
     pub apex: Option<Variant>,
+    /// The apex has the ports of another Canary's spec.
+    other_ports: bool,
+    /// When the route last led there.
+    left_apex: Timestamp,
     finalizer: bool,
     pub deleting: bool,
     pub gone: bool,
@@ -163,6 +167,8 @@ impl World {
             announced: false,
             released: false,
             apex: Some(Variant::Canary),
+            other_ports: false,
+            left_apex: now,
             finalizer: false,
             deleting: false,
             gone: false,
@@ -272,14 +278,18 @@ impl World {
 
     /// A new generation of the route.
     fn rewrite_route(&mut self, split: Option<Split>, to_apex: bool, announced: bool) {
+        if self.to_apex {
+            self.left_apex = self.now;
+        }
         (self.split, self.to_apex, self.announced) = (split, to_apex, announced);
         self.route_changed = self.now;
         self.memory.settled_since = None;
     }
 
-    /// The route was left by another Canary of this name: it leads to the apex.
+    /// The route was left by another Canary of this name: it leads to the apex, by a port that this one's spec does not have.
     pub fn inherit_route(&mut self) {
         self.rewrite_route(None, true, false);
+        self.other_ports = true;
     }
 
     pub fn delete(&mut self) {
@@ -541,6 +551,10 @@ impl World {
 
     /// Ten more intervals, looked at often: nothing may be written, asked or planned.
     pub fn assert_silent(&mut self) {
+        assert!(
+            !self.other_ports || self.target.is_none() || self.deleting,
+            "the ports of the apex are not the spec's"
+        );
         let writes = self.writes;
         let events = self.events.len();
         (self.crash_at, self.second_crash, self.refuse_at) = (None, None, None);

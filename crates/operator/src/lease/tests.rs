@@ -206,3 +206,19 @@ async fn a_fence_that_closed_never_opens_again() {
     let late = Moment::now(&*clock).after(Duration::from_secs(15));
     assert!(!a.fence.extend(late, &*clock) && !a.may_act(), "nor by an answer that comes late");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_holds_up_no_stop() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let mut a = candidate(&server, &clock, "a");
+    assert!(a.elector.acquire(&stop).await);
+    let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+    });
+    let client = kube::Client::new(silent, "default");
+    a.elector.requests = Requests::new(client, clock.clone(), a.fence.clone());
+    let began = clock.now();
+    a.elector.release().await;
+    assert_eq!(clock.now().duration_since(began).as_secs(), 10);
+    assert!(!a.may_act());
+}

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
 use crate::refusal::Refusal;
-use crate::targets::services::{Moment, apex_port};
+use crate::targets::services::{Moment, apex_has, apex_port};
 use crate::term::TERM;
 use crate::world::World;
 
@@ -67,12 +67,11 @@ fn rules_to_variants<'a>(
     })
 }
 
-/// The apex Service, as it will be when it is given back, with what others put on a backend of ours.
-fn apex_in_place_of(backend: &Value, canary: &Canary, world: &dyn World, share: i64) -> Result<Value, Refusal> {
-    let port = given_back(canary, world, number(backend, "/port"))?;
+/// The apex Service by this port, with what others put on the backend whose place it takes.
+fn apex_in_place_of(backend: &Value, canary: &Canary, port: i64, share: i64) -> Value {
     let mut apex = backend.clone();
     object::extend(&mut apex, backend_ref(canary.apex_name(), port, share));
-    Ok(apex)
+    apex
 }
 
 /// The port of the apex Service when it is given back. What served until now is asked for first: the spec may say another one
@@ -89,15 +88,22 @@ fn without_share(backend: &Value) -> Value {
     named
 }
 
-/// The apex Service as a rule goes on to name it that was taken over from it: without a share, by the port of the spec, which
-/// it has now.
-pub(super) fn still_named(subject: &Subject<'_>, apex: &Value) -> Value {
+/// The apex Service as a rule goes on to name it that was taken over from it: without a share, by a port that it has. A rule
+/// that names a port that is not there is at fault in the eyes of gateways.
+pub(super) fn still_named(subject: &Subject<'_>, world: &dyn World, apex: &Value) -> Option<Value> {
     let mut named = without_share(apex);
-    object::extend(&mut named, json!({ "port": subject.port() }));
-    named
+    object::extend(&mut named, json!({ "port": port_it_has(subject, world, apex).ok()? }));
+    Some(named)
 }
 
-/// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there.
+/// A port that the apex Service has now: the one by which it is named, as long as it has that.
+fn port_it_has(subject: &Subject<'_>, world: &dyn World, apex: &Value) -> Result<i64, Refusal> {
+    let named = number(apex, "/port").filter(|port| apex_has(subject.canary, world, *port));
+    named.map_or_else(|| apex_port(subject.canary, world, Moment::Now, subject.port()), Ok)
+}
+
+/// Makes the patch name the apex Service, without a share, in every rule that [`lead_to_apex`] leads there, by the port by
+/// which that leads there. A data plane knows a Service by each port apart.
 pub(super) fn announce_apex(
     patch: &mut Patch<'_>,
     subject: &Subject<'_>,
@@ -105,16 +111,26 @@ pub(super) fn announce_apex(
     seen: &Value,
 ) -> Result<(), Refusal> {
     for (index, backends, first) in rules_to_variants(subject, seen) {
-        if !backends.iter().any(|backend| is_apex(subject.canary, backend)) {
-            test_names(patch, seen, index);
-            patch
-                .add(&format!("/spec/rules/{index}/backendRefs/-"), apex_in_place_of(first, subject.canary, world, 0)?);
+        let port = given_back(subject.canary, world, number(first, "/port"))?;
+        let named = backends.iter().position(|backend| is_apex(subject.canary, backend));
+        let path = format!("/spec/rules/{index}/backendRefs");
+        match named.and_then(|place| Some((place, backends.get(place)?))) {
+            None => {
+                test_names(patch, seen, index);
+                patch.add(&format!("{path}/-"), apex_in_place_of(first, subject.canary, port, 0));
+            }
+            Some((_, known)) if number(known, "/port") == Some(port) => {}
+            Some((place, known)) => {
+                test_names(patch, seen, index);
+                patch.set(&format!("{path}/{place}"), apex_in_place_of(known, subject.canary, port, 0));
+            }
         }
     }
     Ok(())
 }
 
-/// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service, by a port that this has.
+/// Makes the patch name our backends, without a share, in this rule, which leads to the apex Service. It goes on to lead there
+/// by the same port, if the Service has that.
 pub(super) fn announce_variants(
     patch: &mut Patch<'_>,
     subject: &Subject<'_>,
@@ -123,13 +139,13 @@ pub(super) fn announce_variants(
     rule: usize,
 ) -> Result<(), Refusal> {
     let path = format!("/spec/rules/{rule}/backendRefs");
-    let port = apex_port(subject.canary, world, Moment::Now, subject.port())?;
-    let apex = list(seen, &path).iter().filter(|backend| is_apex(subject.canary, backend)).cloned();
-    let apex = apex.map(|mut apex| {
-        object::extend(&mut apex, json!({ "port": port }));
-        apex
-    });
-    let all: Vec<Value> = apex.chain(merged_backends(subject, seen, rule, |_| 0)).collect();
+    let mut all = Vec::new();
+    for backend in list(seen, &path).iter().filter(|backend| is_apex(subject.canary, backend)) {
+        let mut apex = backend.clone();
+        object::extend(&mut apex, json!({ "port": port_it_has(subject, world, backend)? }));
+        all.push(apex);
+    }
+    all.extend(merged_backends(subject, seen, rule, |_| 0));
     test_names(patch, seen, rule);
     patch.set(&path, all);
     Ok(())
@@ -162,7 +178,8 @@ pub(super) fn lead_to_apex(
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
         let known = own.iter().find(|backend| is_apex(canary, backend));
-        let apex = apex_in_place_of(known.unwrap_or(&first), canary, world, share)?;
+        let port = given_back(canary, world, number(first, "/port"))?;
+        let apex = apex_in_place_of(known.unwrap_or(&first), canary, port, share);
         let named = subject.backends.iter().filter(|_| variants == Variants::Named);
         let named = named.filter_map(|backend| own.iter().find(|seen_ref| is_ours(subject, seen_ref, backend)));
         let named: Vec<Value> = named.map(|backend| without_share(backend)).collect();

@@ -1,5 +1,7 @@
 //! YAML in, patches out.
 
+mod ports;
+
 use seaway_api::Canary;
 use serde_json::Value;
 

@@ -29,7 +29,7 @@ spec:
 ";
 
 fn apex(canary: &Canary, world: &Objects) -> Vec<Change> {
-    apex_to_primary(canary, &document(PODINFO), world, &Conventions::default()).unwrap()
+    apex_to_primary(canary, &document(PODINFO), world, &Conventions::default(), Ports::OfTheSpec).unwrap()
 }
 
 fn lead_back(canary: &Canary, world: &Objects) -> Vec<Change> {
@@ -117,6 +117,24 @@ fn a_service_that_was_there_is_taken_over_and_given_back() {
     assert!(apex_selects(&canary, &objects, &selector, "podinfo-primary"));
     let given_back = patched(&taken, &release(&canary, &objects));
     assert_eq!(given_back, before);
+}
+
+#[test]
+fn an_apex_that_users_come_by_by_another_port_changes_hands_with_its_ports() {
+    let (canary, before) = (Canary::test(), document(MINE));
+    let select = |world: &Objects| {
+        apex_to_primary(&canary, &document(PODINFO), world, &Conventions::default(), Ports::AsTheyAre).unwrap()
+    };
+    let taken = patched(&before, &select(&world(MINE)));
+    assert_eq!(taken["spec"]["selector"], json!({ "app": "podinfo-primary" }));
+    assert_eq!(taken["spec"]["ports"], before["spec"]["ports"]);
+    let objects: Objects = [taken.clone()].into_iter().collect();
+    assert_eq!(select(&objects), []);
+    let whole = patched(&taken, &apex(&canary, &objects));
+    assert_eq!(whole["spec"], patched(&before, &apex(&canary, &world(MINE)))["spec"], "they follow later");
+    let given_back = patched(&whole, &release(&canary, &[whole.clone()].into_iter().collect()));
+    assert_eq!(given_back, before);
+    assert_eq!(select(&Objects::default()), apex(&canary, &Objects::default()), "a new one has those of the spec");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A Canary is deleted with `revertOnDeletion`, others meddle meanwhile, and it comes back.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -7,11 +9,14 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use seaway_api::canary::{Canary, Phase};
 use seaway_api::foreign::gateway::HttpRoute;
+use seaway_drydock::fault::{Call, Faults, Point};
+use seaway_drydock::proxy::empty;
 use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::golden::{expected, in_one, ours};
 use super::rollout::NEWS;
-use crate::harness::{CANARY, GATEWAY, Ground, Ship, Users};
+use crate::harness::{CANARY, GATEWAY, Ground, OPERATOR, Ship, Users};
 
 const SERVICE: &str = "
 apiVersion: v1
@@ -75,6 +80,78 @@ async fn select(ship: &Ship, selector: Value) {
 async fn route(ground: &impl Ground) -> Value {
     let route: HttpRoute = ground.get("podinfo").await;
     serde_json::to_value(route).unwrap()
+}
+
+/// What a route leads to or names: Service, port, share.
+fn backends(route: &Value) -> Vec<(String, i64, i64)> {
+    let backends = route["spec"]["rules"][0]["backendRefs"].as_array().into_iter().flatten();
+    let each = |backend: &Value| {
+        let name = backend["name"].as_str().unwrap_or_default().to_owned();
+        (name, backend["port"].as_i64().unwrap_or_default(), backend["weight"].as_i64().unwrap_or(1))
+    };
+    backends.map(each).collect()
+}
+
+/// Where the operator led users from now on without having named that Service, and that port of it, before.
+fn surprises(ship: &Ship) -> Arc<Mutex<Vec<String>>> {
+    let found: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = found.clone();
+    ship.cluster.api().on_commit(move |commit| {
+        let ours = commit.resource == "httproutes" && commit.user == OPERATOR;
+        let (Some(before), Some(after), true) = (&commit.before, &commit.after, ours) else { return };
+        let named = backends(before);
+        for (name, port, share) in backends(after) {
+            if share > 0 && !named.iter().any(|(known, at, _)| (known, *at) == (&name, port)) {
+                sink.lock().unwrap().push(format!("{name}:{port} at {}", commit.time));
+            }
+        }
+    });
+    found
+}
+
+/// Others in the cluster, who ask the apex Service itself by this port as long as it has it; what they got instead of answers.
+fn neighbours(ship: &Ship, port: u16) -> (Arc<Mutex<Vec<u16>>>, AbortOnDropHandle<()>) {
+    let lost: Arc<Mutex<Vec<u16>>> = Arc::default();
+    let (sink, mesh, clock) = (lost.clone(), ship.cluster.mesh().clone(), ship.cluster.clock());
+    let services = ship.api::<Service>("test");
+    let task = tokio::spawn(async move {
+        let has_it = async || {
+            let spec = services.get("podinfo").await.unwrap().spec.unwrap_or_default();
+            spec.ports.unwrap_or_default().iter().any(|seen| seen.port == i32::from(port))
+        };
+        while has_it().await {
+            clock.sleep(Duration::from_millis(100)).await;
+            let request = http::Request::get(format!("http://podinfo.test:{port}/")).body(empty()).unwrap();
+            let code = mesh.send(request).await.status().as_u16();
+            if code != 200 && has_it().await {
+                sink.lock().unwrap().push(code);
+            }
+        }
+    });
+    (lost, AbortOnDropHandle::new(task))
+}
+
+/// A way to the API server on which somebody else always writes the route just before the operator does: what it sends then
+/// is refused, and it has to look again.
+fn beside_another_writer(ship: &Ship) -> kube::Client {
+    let faults = Faults::new(ship.cluster.clock());
+    let writes = Arc::new(AtomicU32::new(0));
+    for index in 0..500 {
+        let (seen, writes, routes) = (faults.clone(), writes.clone(), ship.api::<HttpRoute>("test"));
+        faults.before(Point::Call(index), async move {
+            let of_route = |call: &Call| call.index == Some(index) && call.is_write() && call.resource == "httproutes";
+            if !seen.calls().iter().any(of_route) {
+                return;
+            }
+            // Every other time, or it would never get through.
+            let write = writes.fetch_add(1, Ordering::Relaxed);
+            if write.is_multiple_of(2) {
+                let note = json!({"metadata": {"annotations": {"note": write.to_string()}}});
+                routes.patch("podinfo", &PatchParams::default(), &Patch::Merge(note)).await.unwrap();
+            }
+        });
+    }
+    faults.client(ship.cluster.api(), OPERATOR)
 }
 
 /// Users get answers, now.
@@ -227,6 +304,44 @@ async fn a_canary_that_comes_back_with_another_port_loses_no_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_canary_that_comes_back_with_another_port_and_goes_again_names_the_port_that_it_gives_back() {
+    let ship = Ship::launch_with(&canary()).await;
+    let (users, surprises) = (Users::start(&ship.cluster, 10), surprises(&ship));
+    delete(&ship).await;
+    until_gone(&ship).await;
+    ship.apply(&canary().replace(" port: 9898", " port: 80")).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    ship.sail(Duration::from_secs(5)).await;
+    assert_eq!(apex(&ship).await["spec"]["ports"][0]["port"], 80);
+    assert_eq!(backends(&route(&ship).await).last(), Some(&("podinfo".to_owned(), 80, 0)));
+    delete(&ship).await;
+    until_gone(&ship).await;
+    assert_eq!(apex(&ship).await["spec"]["ports"][0]["port"], 9898, "as it was found");
+    assert_eq!(backends(&route(&ship).await), [("podinfo".to_owned(), 9898, 100)]);
+    assert_eq!(*surprises.lock().unwrap(), [""; 0]);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_writer_costs_no_request_of_a_canary_that_comes_back_with_another_port() {
+    let mut ship = Ship::launch_with(&canary()).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    ship.stop_operator().await;
+    let (users, surprises) = (Users::start(&ship.cluster, 10), surprises(&ship));
+    let (lost, _task) = neighbours(&ship, 9898);
+    ship.start_operator_with(beside_another_writer(&ship));
+    ship.apply(&canary().replace(" port: 9898", " port: 80")).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    ship.sail(Duration::from_secs(30)).await;
+    assert_eq!(*lost.lock().unwrap(), [0; 0], "they come by the port that they know");
+    assert_eq!(apex(&ship).await["spec"]["ports"][0]["port"], 80);
+    assert_eq!(backends(&route(&ship).await)[0], ("podinfo-primary".to_owned(), 80, 100));
+    assert_eq!(*surprises.lock().unwrap(), [""; 0]);
+    assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_of_the_users_own_is_led_to_by_a_port_that_it_has() {
     let mut ship = Ship::launch().await;
     ship.apply(&SERVICE.replace(" port: 9898", " port: 80").replace(", tier: web", "")).await;
@@ -274,6 +389,25 @@ async fn a_port_that_changed_while_the_canary_was_suspended_is_not_led_to() {
     until_gone(&ship).await;
     assert_served(&ship, &users).await;
     assert_eq!(users.failures_of_ours("none"), 0, "{:?}\n{}", users.seen(), ship.transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_are_led_where_they_were_served_although_the_spec_says_another_port_of_the_pods_since() {
+    let mut ship = Ship::launch().await;
+    let ports = "{name: web, port: 8080, targetPort: 9898}, {name: admin, port: 9797, targetPort: 9797}";
+    let service = SERVICE.replace("{name: web, port: 9898, targetPort: 9898}", ports);
+    ship.apply(&service.replace(", tier: web", "")).await;
+    ship.start_operator();
+    ship.apply(&canary()).await;
+    ship.until_phase("podinfo", Phase::Initialized).await;
+    let users = Users::start(&ship.cluster, 10);
+    let spec = json!({"suspend": true, "service": {"targetPort": 9797}});
+    ship.patch_canary("podinfo", json!({"spec": spec})).await;
+    ship.sail(Duration::from_secs(60)).await;
+    delete(&ship).await;
+    until_gone(&ship).await;
+    assert_eq!(backends(&route(&ship).await), [("podinfo".to_owned(), 8080, 100)]);
+    assert_served(&ship, &users).await;
 }
 
 /// Every pod of a Deployment goes, and none that comes is ever ready.

@@ -1,15 +1,18 @@
 //! One canary has one actor: never two rounds of one operator, never two operators, never a write from yesterday.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::Full;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
-use seaway_adapters::http::Http;
+use seaway_adapters::http::{Dial, Http, Stream};
 use seaway_api::canary::Phase;
 use seaway_cli::glue::{ClusterClock, ClusterDial};
 use seaway_drydock::fault::{Call, Faults, Point};
@@ -23,6 +26,11 @@ use crate::harness::{CANARY, Ground, OPERATOR, Ship, Users};
 
 /// One more operator process, with a way to the API server of its own.
 fn start(ship: &Ship, config: Config, client: Client) -> JoinHandle<()> {
+    start_until(CancellationToken::new(), ship, config, client)
+}
+
+/// The same, until it is told to stop.
+fn start_until(stop: CancellationToken, ship: &Ship, config: Config, client: Client) -> JoinHandle<()> {
     let config = Config {
         mesh_provider: "gatewayapi:v1".into(),
         metrics_server: "http://prometheus.istio-system:9090".into(),
@@ -30,9 +38,18 @@ fn start(ship: &Ship, config: Config, client: Client) -> JoinHandle<()> {
         ..config
     };
     let clock = Arc::new(ClusterClock::new(ship.cluster.clock()));
-    let http = Http::through(Arc::new(ClusterDial(ship.cluster.names().clone())));
+    let http = Http::through(Arc::new(Dialling(ClusterDial(ship.cluster.names().clone()))));
     let operator = Operator::new(config, client, clock, http);
-    tokio::spawn(async move { drop(operator.run(CancellationToken::new()).await) })
+    tokio::spawn(async move { drop(operator.run(stop).await) })
+}
+
+/// The cluster's names, and one at which nobody ever answers.
+struct Dialling(ClusterDial);
+
+impl Dial for Dialling {
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Stream>> {
+        if host == "deaf.test" { Box::pin(std::future::pending()) } else { self.0.dial(host, port) }
+    }
 }
 
 /// Flagger starts another job when the interval changes, while a tick of the old one may still be under way.
@@ -127,14 +144,46 @@ async fn what_was_said_before_the_lease_was_lost_is_told_all_the_same() {
     ship.apply(CANARY).await;
     ship.until_phase("podinfo", Phase::Initialized).await;
     cut.store(true, Ordering::Relaxed);
+    let cut_at = ship.cluster.clock().now();
     ship.set_image("podinfo", "6.0.1").await;
     ship.until_phase("podinfo", Phase::Progressing).await;
-    ship.sail(Duration::from_secs(20)).await;
+    // Since a moment it leads no more: it would have had to renew the Lease within five seconds.
+    until(&ship, cut_at, 6).await;
+    assert!(!operator.is_finished());
     cut.store(false, Ordering::Relaxed);
-    ship.sail(Duration::from_secs(20)).await;
+    until(&ship, cut_at, 12).await;
     assert!(operator.is_finished(), "it has no Lease");
     let told = ship.transcript.events();
     assert!(told.iter().any(|text| text.starts_with("New revision detected!")), "{told:#?}");
+}
+
+/// Sails until so many seconds after `start`.
+async fn until(ship: &Ship, start: Timestamp, seconds: i64) {
+    let left = (start + SignedDuration::from_secs(seconds)).duration_since(ship.cluster.clock().now());
+    ship.sail(Duration::try_from(left).expect("that is still to come")).await;
+}
+
+/// With one replica whoever leads next is this very process, started anew: nobody acts until it has ended.
+#[tokio::test(start_paused = true)]
+async fn a_process_without_its_lease_ends_soon_although_somebody_does_not_listen() {
+    for told_to_stop in [false, true] {
+        let ship = Ship::launch().await;
+        let config = Config { event_webhook: Some("http://deaf.test/".to_owned()), ..Config::default() };
+        let config = config.elect(OPERATOR, "kube-system", Duration::from_secs(20));
+        let (cut, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+        let operator = start_until(stop.clone(), &ship, config, without(&["/leases"], &ship, OPERATOR, &cut));
+        ship.apply(CANARY).await;
+        ship.until_phase("podinfo", Phase::Initialized).await;
+        cut.store(true, Ordering::Relaxed);
+        let cut_at = ship.cluster.clock().now();
+        until(&ship, cut_at, 6).await;
+        assert!(!operator.is_finished(), "it has something to say");
+        if told_to_stop {
+            stop.cancel();
+        }
+        until(&ship, cut_at, if told_to_stop { 7 } else { 12 }).await;
+        assert!(operator.is_finished(), "told to stop: {told_to_stop}");
+    }
 }
 
 /// A request that the network holds back.

@@ -67,7 +67,9 @@ impl World {
                 assert!(!self.gone || !self.to_apex || drained, "the primary goes while requests are under way");
             }
             // Their selectors follow the target's.
-            Effect::VariantServices | Effect::ApexToPrimary | Effect::ApexToTarget if self.target.is_none() => {
+            Effect::VariantServices | Effect::ApexToPrimary | Effect::ApexSelectsPrimary | Effect::ApexToTarget
+                if self.target.is_none() =>
+            {
                 return Ok(false);
             }
             Effect::VariantServices if self.services => {}
@@ -79,7 +81,15 @@ impl World {
                 let id = Some(flagger_id(&plan.uid, revision));
                 self.create(plan, revision, id)?;
             }
-            Effect::ApexToPrimary => self.point_apex(plan, Variant::Primary)?,
+            Effect::ApexToPrimary => {
+                let drained = later(self.left_apex, SETTLING + plan.drain) <= now;
+                assert!(!self.other_ports || !self.to_apex && drained, "users come by a port of the apex that is gone");
+                self.commit(plan, |world| {
+                    let other_ports = std::mem::replace(&mut world.other_ports, false);
+                    world.apex.replace(Variant::Primary) != Some(Variant::Primary) || other_ports
+                })?;
+            }
+            Effect::ApexSelectsPrimary => self.point_apex(plan, Variant::Primary)?,
             Effect::ApexToTarget => self.point_apex(plan, Variant::Canary)?,
             Effect::SetSplit(split) => self.commit(plan, |world| {
                 let moved = world.split != Some(*split);
