@@ -337,7 +337,8 @@ impl Server {
             Answer::Plain(code, value) => (code, value),
             Answer::Other(code, value, columns) => (code, view.other(value, columns, self.clock.now())),
             Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
-            Answer::Waiting(object) => (200, view.waiting(&object, self.clock.now())),
+            // Nobody takes away from it what is usually not shown.
+            Answer::Waiting(object) => (200, view.bare().object(&object, self.clock.now())),
             Answer::List(items, metadata) => (200, view.list(&items, &metadata, self.clock.now())),
             Answer::Watch(events) => {
                 let frames = events.map(|event| {
