@@ -236,7 +236,8 @@ impl Server {
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
             return Outcome::Gone(last);
         }
-        if marked == **live {
+        // What is stored of it may be more than what was read.
+        if marked == **live && !state.is_untidy(&id) {
             return Outcome::Waiting(live.clone());
         }
         Outcome::Waiting(self.put(state, author, id, marked))
