@@ -32,6 +32,9 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
     match change {
         None => {
             causes.extend(validate::name(behaviour.name, meta::name(object)));
+            if call.namespace.as_ref().is_some_and(String::is_empty) {
+                causes.push(Cause::required("metadata.namespace", ""));
+            }
             whole_metadata(object, &mut causes);
             finalizer_names(resource, object, &mut causes);
             own_rules(call, object, pointed, None, &mut causes);
