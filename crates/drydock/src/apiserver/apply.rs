@@ -59,7 +59,7 @@ impl Server {
             write_plainly(call.served.version().schema(), &mut applied);
         }
         let said = applied.clone();
-        let warnings = if unfitting.is_none() { shape(call, &mut applied)? } else { Vec::new() };
+        let warnings = if unfitting.is_none() { shape(call, &mut applied, &[])? } else { Vec::new() };
         let schema = call.served.stored_schema();
         let manager = call.field_manager(Operation::Apply);
         // What is null, empty or zero is wanted too, although Go leaves it out of what is stored.
@@ -95,12 +95,12 @@ impl Server {
                     meta::metadata(&mut applied).shift_remove("resourceVersion");
                 }
                 let ownership = Ownership::Applied { managed, untidy: is_untidy(call, &said) };
-                let written = self.insert(&mut state, call, applied, ownership)?;
+                let written = self.insert(&mut state, call, call.versioned(&applied), ownership)?;
                 let warnings = together(warnings, written.warnings);
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }
         };
-        let mut managed = Managed::of(&live);
+        let mut managed = Managed::of(&live).readable_to(&manager);
         if managed.is_empty() {
             // Nobody knows who wrote what is there, only that it was before this.
             let before = Manager { name: BEFORE.to_owned(), operation: Operation::Update, ..manager.clone() };
@@ -138,7 +138,7 @@ impl Server {
             refresh_last_applied(&mut merged, said);
         }
         let ownership = Ownership::Applied { managed, untidy: is_untidy(call, &merged) };
-        let written = self.replace(&mut state, call, &live, merged, ownership)?;
+        let written = self.replace(&mut state, call, &live, (call.versioned(&merged), &[]), ownership)?;
         let warnings = together(warnings, written.warnings);
         Ok(Reply { answer: Answer::Object(200, written.object), warnings })
     }
@@ -219,7 +219,7 @@ impl Call {
         Manager {
             name: self.manager().to_owned(),
             operation,
-            api_version: self.served.stored_version(),
+            api_version: self.served.api_version(),
             subresource: self.subresource.clone(),
         }
     }

@@ -81,7 +81,12 @@ fn integer(format: &str, value: &mut Value) -> Result<(), String> {
     let wanted = if format == "int32" { "int32" } else { "int64" };
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64);
+            // What is beyond all integers becomes the least of them.
+            let whole = number
+                .as_f64()
+                .filter(|number| number.fract() == 0.0)
+                .map(|number| if number.abs() < -(i64::MIN as f64) { number as i64 } else { i64::MIN });
+            let whole = whole.map(|whole| if wanted == "int32" { i64::from(whole as i32) } else { whole });
             *number = whole.map(Number::from).ok_or_else(|| format!("cannot convert float64 to {wanted}"))?;
             Ok(())
         }

@@ -43,6 +43,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "spec", json!({}));
         put(it, "status", json!({"replicas": 0}));
     }),
+    ("apps.v1.ReplicaSetCondition", |it| put(it, "lastTransitionTime", Value::Null)),
     ("apps.v1.ReplicaSetSpec", |it| {
         put(it, "replicas", json!(1));
         put(it, "template", json!({}));
@@ -71,6 +72,7 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put_pointer(down, "selectPolicy", json!("Max"));
         put(down, "policies", json!([policy("Percent", 100)]));
     }),
+    ("autoscaling.v2.HorizontalPodAutoscalerCondition", |it| put(it, "lastTransitionTime", Value::Null)),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", |it| {
         put(it, "minReplicas", json!(1));
         put(
@@ -87,6 +89,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
     ("core.v1.ConfigMapVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.Container", container),
     ("core.v1.ContainerPort", |it| put(it, "protocol", json!("TCP"))),
+    ("core.v1.ContainerStatus", |it| {
+        put(it, "state", json!({}));
+        put(it, "lastState", json!({}));
+    }),
     ("core.v1.DownwardAPIVolumeSource", |it| put(it, "defaultMode", json!(420))),
     ("core.v1.EndpointPort", |it| put(it, "protocol", json!("TCP"))),
     ("core.v1.EphemeralContainer", container),
@@ -123,6 +129,10 @@ const DEFAULTS: &[(&str, Fill)] = &[
         put(it, "spec", json!({}));
     }),
     ("core.v1.Pod", pod),
+    ("core.v1.PodCondition", |it| {
+        put(it, "lastProbeTime", Value::Null);
+        put(it, "lastTransitionTime", Value::Null);
+    }),
     ("core.v1.PodSpec", |it| {
         put(it, "restartPolicy", json!("Always"));
         put(it, "terminationGracePeriodSeconds", json!(30));

@@ -129,7 +129,7 @@ impl Server {
         if &*resource.id == "namespaces" && IMMORTAL.contains(&call.name.as_str()) {
             return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
         }
-        options.preconditions.check(resource, &live)?;
+        options.preconditions.check(resource, &live, options.together)?;
         if !options.dry_run.is_empty() {
             let marked = self.marked(resource, &live, &options);
             let graceful = resource.behaviour.grace.is_some();
@@ -156,7 +156,7 @@ impl Server {
         let (chosen, metadata) = Self::page(&state, call)?;
         let dry_run = !options.dry_run.is_empty();
         for object in &chosen {
-            options.preconditions.check(resource, object)?;
+            options.preconditions.check(resource, object, options.together)?;
             if !dry_run {
                 let key = Key { namespace: meta::namespace(object).to_owned(), name: meta::name(object).to_owned() };
                 let id = (resource.id.clone(), key);
@@ -236,7 +236,8 @@ impl Server {
             let last = self.remove(state, author, id).unwrap_or_else(|| live.clone());
             return Outcome::Gone(last);
         }
-        if marked == **live {
+        // What is stored of it may be more than what was read.
+        if marked == **live && !state.is_untidy(&id) {
             return Outcome::Waiting(live.clone());
         }
         Outcome::Waiting(self.put(state, author, id, marked))
@@ -267,7 +268,7 @@ fn time_left(object: &Value) -> i64 {
 }
 
 impl Preconditions {
-    pub(crate) fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
+    pub(crate) fn check(&self, resource: &Resource, live: &Value, together: bool) -> Result<()> {
         let name = meta::name(live);
         for (asked, field, text, happened) in [
             (&self.uid, "uid", "UID", "deleted and then recreated"),
@@ -275,7 +276,7 @@ impl Preconditions {
         ] {
             let found = meta::field(live, field);
             if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
-                if resource.behaviour.mark.is_some() && !meta::deleting(live) {
+                if resource.behaviour.mark.is_some() && !together {
                     return Err(ApiError::precondition_failed(
                         resource,
                         name,

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::go_numbers::{plain, take_as_go};
+
 /// How far a text has been read.
 struct Scanner<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
@@ -18,8 +20,14 @@ type Scanned = Result<(), String>;
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
     // Go takes what is no UTF-8 for signs it does not know.
     let lossy = String::from_utf8_lossy(body);
-    let read = serde_json::from_str(&lossy).or_else(|_| serde_json::from_str(&without_halves(&lossy)));
-    read.map_err(|_| syntax_error(&lossy))
+    let read = if lossy.contains("-0") { Err(()) } else { serde_json::from_str(&lossy).map_err(drop) };
+    let read = read.or_else(|()| {
+        let whole = without_halves(&lossy);
+        serde_json::from_str(&plain(&whole).unwrap_or(whole))
+    });
+    let mut read = read.map_err(|_| syntax_error(&lossy))?;
+    take_as_go(&mut read);
+    Ok(read)
 }
 
 /// A text in which halves of signs, which JSON can write and Unicode has not, are signs that nobody knows, as they are to Go.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::builtin::Second;
 use super::crd::Rules;
+use super::dns_names::no_subdomain;
 use super::error::{ApiError, Cause, Result};
 use super::meta;
 use super::plain_numbers::Pointed;
@@ -32,9 +33,19 @@ pub(crate) fn judge(call: &Call, object: &Value, pointed: &[Pointed], change: Op
     match change {
         None => {
             causes.extend(validate::name(behaviour.name, meta::name(object)));
+            let nowhere = call.namespace.as_ref().is_some_and(String::is_empty);
+            // Events of the core group say it in words of their own.
+            let is_event = &*resource.id == "events" && resource.lens.is_none();
+            if nowhere && !is_event {
+                causes.push(Cause::required("metadata.namespace", ""));
+            }
             whole_metadata(object, &mut causes);
             finalizer_names(resource, object, &mut causes);
             own_rules(call, object, pointed, None, &mut causes);
+            if nowhere && is_event {
+                let wrong = no_subdomain("").into_iter();
+                causes.extend(wrong.map(|why| Cause::invalid("namespace", &Value::from(""), why)));
+            }
         }
         Some(change) if behaviour.second == Second::AllBeforeTheChange && call.subresource.is_empty() => {
             whole_metadata(object, &mut causes);

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::fields::Fields;
+
 /// How a resource shows objects that belong to another one.
 pub(crate) struct Lens {
     /// The resource whose objects they are.
@@ -40,6 +42,11 @@ pub(crate) fn lens(id: &str) -> Option<&'static Lens> {
     (id == "events.events.k8s.io").then_some(&EVENTS)
 }
 
+/// The lens that a version is seen through: who wrote in its words owns fields in them.
+pub(crate) fn lens_of(api_version: &str) -> Option<&'static Lens> {
+    (api_version == "events.k8s.io/v1").then_some(&EVENTS)
+}
+
 impl Lens {
     /// What a client sent, as it is stored.
     pub(crate) fn store(&self, object: &mut Value) {
@@ -55,6 +62,16 @@ impl Lens {
         if let Value::Object(members) = object {
             members.retain(|name, value| !self.unsaid.contains(&name.as_str()) || *value != "");
         }
+    }
+
+    /// Fields of a stored object as a client calls them.
+    pub(crate) fn shown_fields(&self, fields: Fields) -> Fields {
+        renamed(fields, |name| self.names.iter().find(|(_, there)| *there == name).map(|(here, _)| *here))
+    }
+
+    /// Fields that a client owns as they are called in a stored object.
+    pub(crate) fn stored_fields(&self, fields: Fields) -> Fields {
+        renamed(fields, |name| self.names.iter().find(|(here, _)| *here == name).map(|(_, there)| *there))
     }
 
     /// A path of a field selector, as a client writes it.
@@ -75,6 +92,14 @@ fn rename(object: &mut Value, new_name: impl Fn(&str) -> Option<&'static str>) {
         None => (key, value),
     });
     *members = renamed.collect::<Map<_, _>>();
+}
+
+fn renamed(fields: Fields, new_name: impl Fn(&str) -> Option<&'static str>) -> Fields {
+    let children = fields.children.into_iter().map(|(step, fields)| {
+        let new = step.strip_prefix("f:").and_then(&new_name);
+        (new.map_or(step, |name| format!("f:{name}")), fields)
+    });
+    Fields { member: fields.member, children: children.collect() }
 }
 
 fn change_head<'a>(path: &str, mut names: impl Iterator<Item = (&'a str, &'a str)>) -> String {
@@ -103,5 +128,9 @@ mod tests {
         assert_eq!(EVENTS.stored_path("regarding.name"), "involvedObject.name");
         assert_eq!(EVENTS.shown_path("involvedObject.name"), "regarding.name");
         assert_eq!(EVENTS.stored_path("reason"), "reason");
+        let fields = Fields::from_json(&json!({"f:note": {}, "f:reason": {}, "f:regarding": {"f:name": {}}}));
+        let stored = EVENTS.stored_fields(fields.clone());
+        assert_eq!(stored.paths(), [".message", ".reason", ".involvedObject.name"]);
+        assert_eq!(EVENTS.shown_fields(stored), fields);
     }
 }

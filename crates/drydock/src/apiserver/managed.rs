@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{ApiError, Cause};
 use super::fields::Fields;
+use super::lens::lens_of;
 use super::meta;
 
 /// How a manager came to its fields.
@@ -55,6 +56,13 @@ impl Managed {
         self
     }
 
+    /// The same without those who wrote under another name of the object: who writes cannot read what they own.
+    pub(crate) fn readable_to(mut self, writer: &Manager) -> Self {
+        let is_newer = |manager: &Manager| lens_of(&manager.api_version).is_some();
+        self.0.retain(|entry| is_newer(&entry.manager) == is_newer(writer));
+        self
+    }
+
     /// Whether nobody owns anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -75,7 +83,13 @@ impl Managed {
                 subresource: meta::text(entry, "/subresource").to_owned(),
             },
             time: meta::text(entry, "/time").to_owned(),
-            fields: Fields::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
+            fields: {
+                let fields = Fields::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null));
+                match lens_of(meta::text(entry, "/apiVersion")) {
+                    Some(lens) => lens.stored_fields(fields),
+                    None => fields,
+                }
+            },
         });
         // Of two entries of one manager the real server reads the second.
         let mut known: Vec<Entry> = Vec::new();
@@ -236,7 +250,7 @@ impl Managed {
         let mut causes = Vec::new();
         let mut groups = Vec::new();
         for entry in self.0.iter().filter(|entry| entry.manager != *manager) {
-            let paths = entry.fields.intersection(changed).paths();
+            let paths = entry.in_own_words(entry.fields.intersection(changed)).paths();
             let who = entry.describe();
             causes.extend(paths.iter().map(|path| Cause {
                 reason: "FieldManagerConflict",
@@ -287,6 +301,14 @@ impl Entry {
         }
     }
 
+    /// Fields as the version calls them in which the manager wrote.
+    fn in_own_words(&self, fields: Fields) -> Fields {
+        match lens_of(&self.manager.api_version) {
+            Some(lens) => lens.shown_fields(fields),
+            None => fields,
+        }
+    }
+
     fn to_json(&self) -> Value {
         let operation = match self.manager.operation {
             Operation::Apply => "Apply",
@@ -294,7 +316,7 @@ impl Entry {
         };
         let mut entry = json!({
             "manager": self.manager.name, "operation": operation, "apiVersion": self.manager.api_version,
-            "fieldsType": "FieldsV1", "fieldsV1": self.fields.to_json(),
+            "fieldsType": "FieldsV1", "fieldsV1": self.in_own_words(self.fields.clone()).to_json(),
         });
         if !self.time.is_empty() {
             entry["time"] = self.time.clone().into();

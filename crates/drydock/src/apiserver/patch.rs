@@ -9,11 +9,15 @@ use super::convert::convert;
 use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::go_json;
+use super::go_numbers::{as_sent, as_written, too_large};
 use super::json_patch_paths;
+use super::json_patch_tests::is_as_go_writes;
+use super::json_patch_twice;
 use super::merge;
 use super::meta;
 use super::patch_kind::check_kind;
 use super::registry::Resource;
+use super::repeated::{As, odd_members};
 use super::request::{Call, media_type};
 use super::schema::Schema;
 use super::server::{Answer, BODY_LIMIT, Reply, Server};
@@ -38,10 +42,10 @@ impl Server {
         }
         let mut state = self.store.lock();
         let live = call.live(&state)?;
-        let new = patched(call, &call.versioned(&live), call.served.version().schema())?;
-        check_kind(call, &new)?;
-        readable(call, &new)?;
-        let written = self.replace(&mut state, call, &live, new, Ownership::Written)?;
+        let Patched { mut object, twice } = patched(call, &call.versioned(&live), call.served.version().schema())?;
+        check_kind(call, &mut object)?;
+        readable(call, &object)?;
+        let written = self.replace(&mut state, call, &live, (object, &twice), Ownership::Written)?;
         Ok(Reply { answer: Answer::Object(200, written.object), warnings: written.warnings })
     }
 }
@@ -62,20 +66,31 @@ pub(crate) fn check_language(call: &Call) -> Result<()> {
 /// What a patch leaves must still be of its kind, as far as Go's types go.
 fn readable(call: &Call, new: &Value) -> Result<()> {
     let schema = call.served.version().schema();
+    let refuse = |why| {
+        let why = if call.served.resource.custom { as_written(why) } else { as_sent(&call.body, why) };
+        ApiError::unreadable_patch(new, &why)
+    };
     let mut copy = new.clone();
     schema.drop_nulls(&mut copy);
     if call.served.resource.custom {
         let (Some(schema), Some(metadata)) = (schema.member("metadata"), copy.get_mut("metadata")) else {
             return Ok(());
         };
-        return decode(schema, metadata).map_err(|why| ApiError::unreadable_patch(new, &why));
+        return decode(schema, metadata).map_err(refuse);
     }
-    decode(schema, &mut copy).map_err(|why| ApiError::unreadable_patch(new, &why))
+    decode(schema, &mut copy).map_err(refuse)
+}
+
+/// What a patch makes of an object.
+pub(crate) struct Patched {
+    pub(crate) object: Value,
+    /// Members that a JSON Patch has left there twice.
+    pub(crate) twice: Vec<String>,
 }
 
 /// What a patch other than server-side apply makes of an object.
-pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Value> {
-    let mut object = live.clone();
+pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Patched> {
+    let (mut object, mut twice) = (live.clone(), Vec::new());
     match media_type(&call.content_type) {
         "application/merge-patch+json" => {
             let patch = patch_body(&call.body, "error decoding patch: ")?;
@@ -85,13 +100,30 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
             json_patch::merge(&mut object, &patch);
         }
         "application/json-patch+json" => {
-            let mut copied = 0;
-            for operation in operations(&call.body)?.0 {
+            let (operations, marked) = operations(&call.body)?;
+            let (mut copied, mut written) = (0, Vec::new());
+            for (at, operation) in operations.0.into_iter().enumerate() {
+                if let PatchOperation::Test(test) = &operation {
+                    // What the patch itself has put there is compared with what it has put.
+                    let is_own = written.iter().any(|path: &String| test.path.as_str().starts_with(path.as_str()));
+                    if !is_own && !is_as_go_writes(&call.body, at, &test.value) {
+                        return Err(rejected());
+                    }
+                } else {
+                    written.push(operation.path().to_string());
+                }
                 for operation in steps(&object, operation)? {
                     let operation = forgiving(&object, located(&object, operation));
                     check_growth(&object, &operation, &mut copied)?;
+                    if marked {
+                        json_patch_twice::open(&mut object, &operation);
+                    }
                     json_patch::patch(&mut object, &[operation]).map_err(|_| rejected())?;
                 }
+            }
+            if marked {
+                let read_as = if call.served.resource.custom { As::Anything } else { As::Known(schema) };
+                twice = json_patch_twice::close(read_as, &mut object);
             }
         }
         STRATEGIC if !call.served.resource.custom => {
@@ -107,13 +139,17 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Valu
         }
         _ => return Err(ApiError::unsupported_media_type(languages(&call.served.resource))),
     }
-    Ok(object)
+    Ok(Patched { object, twice })
 }
 
 /// A patch that is JSON and nothing else. What is wrong with it is said as Go does, after some words of the server.
 fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
     let refuse = |why: String| ApiError::bad_request(format!("{words}{why}"));
-    match go_json::parse(body).map_err(refuse)? {
+    let read = go_json::parse(body).map_err(refuse)?;
+    if let Some(why) = too_large(body, "Go value") {
+        return Err(refuse(why));
+    }
+    match read {
         object @ (Value::Object(_) | Value::Null) => Ok(object),
         other => {
             let found = go_json::kind_of(&other);
@@ -123,8 +159,8 @@ fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
 }
 
 /// A list of operations. One that nobody knows, or that lacks something, is refused when its turn comes, and that is not
-/// said.
-fn operations(body: &Bytes) -> Result<json_patch::Patch> {
+/// said. With it comes whether what they have twice is marked.
+fn operations(body: &Bytes) -> Result<(json_patch::Patch, bool)> {
     let wrong = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
     let mut list = match go_json::parse(body).map_err(wrong)? {
         Value::Array(list) => list,
@@ -134,6 +170,9 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
             return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp")));
         }
     };
+    if let Some(why) = too_large(body, "Go struct field jsonPatchOp.value") {
+        return Err(wrong(why));
+    }
     if list.len() > MOST {
         let why = format!("The allowed maximum operations in a JSON patch is {MOST}, got {}", list.len());
         return Err(ApiError::too_large(&why));
@@ -168,19 +207,10 @@ fn operations(body: &Bytes) -> Result<json_patch::Patch> {
         // A value that is left out is nothing.
         meta::members(one).entry("value").or_insert(Value::Null);
     }
-    serde_json::from_value(Value::Array(list)).map_err(|_| rejected())
-}
-
-/// Members of operations that nobody knows.
-pub(crate) fn unknown_members(body: &Bytes) -> Vec<String> {
-    let known = ["op", "path", "from", "value"];
-    let list = go_json::parse(body).ok();
-    let operations = list.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate();
-    operations
-        .flat_map(|(at, operation)| operation.as_object().into_iter().flatten().map(move |(name, _)| (at, name)))
-        .filter(|(_, name)| !known.contains(&name.as_str()))
-        .map(|(at, name)| format!("json patch unknown field \"[{at}].{name}\""))
-        .collect()
+    let odd = odd_members(body, As::Operations);
+    json_patch_twice::mark(&mut list, &odd);
+    let operations = serde_json::from_value(Value::Array(list)).map_err(|_| rejected())?;
+    Ok((operations, !odd.is_empty()))
 }
 
 /// A few operations can build what no body could hold: lists in lists, copies of copies.

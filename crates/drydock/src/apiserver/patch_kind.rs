@@ -8,12 +8,30 @@ use super::decode::decode;
 use super::error::{ApiError, Cause, Result};
 use super::go_json::kind_of;
 use super::meta;
+use super::registry::Resource;
 use super::request::Call;
 use super::schema::Schema;
 use super::write::{is_known_version, why_no};
 
+/// Versions that are served no longer and whose objects look as those of today do: what a patch leaves is read as any of
+/// them.
+const GONE: &[(&str, &[&str])] = &[
+    ("clusterrolebindings.rbac.authorization.k8s.io", RBAC),
+    ("clusterroles.rbac.authorization.k8s.io", RBAC),
+    ("controllerrevisions.apps", &["apps/v1beta1", "apps/v1beta2"]),
+    ("cronjobs.batch", &["batch/v1beta1"]),
+    ("daemonsets.apps", &["apps/v1beta2", "extensions/v1beta1"]),
+    ("deployments.apps", &["apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("leases.coordination.k8s.io", &["coordination.k8s.io/v1beta1"]),
+    ("replicasets.apps", &["apps/v1beta2", "extensions/v1beta1"]),
+    ("rolebindings.rbac.authorization.k8s.io", RBAC),
+    ("roles.rbac.authorization.k8s.io", RBAC),
+    ("statefulsets.apps", &["apps/v1beta1", "apps/v1beta2"]),
+];
+const RBAC: &[&str] = &["rbac.authorization.k8s.io/v1alpha1", "rbac.authorization.k8s.io/v1beta1"];
+
 /// Refuses what a patch leaves if it is no longer of its kind.
-pub(crate) fn check_kind(call: &Call, new: &Value) -> Result<()> {
+pub(crate) fn check_kind(call: &Call, new: &mut Value) -> Result<()> {
     for field in ["apiVersion", "kind"] {
         if let Some(found) = new.get(field).filter(|found| !found.is_string() && !found.is_null()) {
             let why = format!("cannot unmarshal {} into Go struct field .{field} of type string", kind_of(found));
@@ -23,10 +41,17 @@ pub(crate) fn check_kind(call: &Call, new: &Value) -> Result<()> {
     }
     let (version, kind) = (meta::text(new, "/apiVersion"), meta::text(new, "/kind"));
     if call.served.resource.custom {
-        check_custom(call, new, version, kind)
-    } else {
-        check_builtin(call, new, version, kind)
+        return check_custom(call, new, version, kind);
     }
+    check_builtin(call, new, version, kind)?;
+    if is_gone(&call.served.resource, version) {
+        meta::members(new).insert("apiVersion".into(), call.served.api_version().into());
+    }
+    Ok(())
+}
+
+fn is_gone(resource: &Resource, version: &str) -> bool {
+    GONE.iter().any(|(id, versions)| *id == &*resource.id && versions.contains(&version))
 }
 
 fn check_builtin(call: &Call, new: &Value, version: &str, kind: &str) -> Result<()> {
@@ -36,7 +61,9 @@ fn check_builtin(call: &Call, new: &Value, version: &str, kind: &str) -> Result<
         return Err(unversioned(call, new));
     }
     let expected = call.served.api_version();
-    if kind == resource.kind && (version == expected || is_known_version(&resource.group, version)) {
+    if kind == resource.kind
+        && (version == expected || is_gone(resource, version) || is_known_version(&resource.group, version))
+    {
         return Ok(());
     }
     let (group, short) = version.rsplit_once('/').unwrap_or(("core", version));

@@ -64,14 +64,14 @@ pub(crate) fn evict(server: &Server, call: &Call) -> Result<Reply> {
     let mut state = server.store.lock();
     let live = call.live(&state)?;
     if call.dry_run() || !options.dry_run.is_empty() {
-        options.preconditions.check(&call.served.resource, &live)?;
+        options.preconditions.check(&call.served.resource, &live, options.together)?;
         return Ok(done());
     }
     let mut evicted = Value::clone(&live);
     let why = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting"});
     set_condition(server, &mut evicted, why);
-    options.preconditions.check(&call.served.resource, &live)?;
+    options.preconditions.check(&call.served.resource, &live, options.together)?;
     let live = if evicted == *live { live } else { server.put(&mut state, call.author(), call.id(), evicted) };
     server.delete_object(&mut state, call.author(), &call.served.resource, call.id(), &live, &options);
     Ok(done())

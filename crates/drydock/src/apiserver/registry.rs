@@ -158,11 +158,6 @@ impl Served {
         self.version().stored.as_deref().unwrap_or_else(|| self.version().schema())
     }
 
-    /// The version that fields are owned in.
-    pub(crate) fn stored_version(&self) -> String {
-        self.lens().map_or_else(|| self.api_version(), |lens| lens.api_version.to_owned())
-    }
-
     /// A stored object as it is read now: without what its schema no longer has, with what it has by default.
     pub(crate) fn current(&self, object: &Arc<Value>) -> Arc<Value> {
         let written = || meta::field(object, "resourceVersion").parse::<u64>().unwrap_or_default();

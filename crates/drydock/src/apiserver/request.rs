@@ -8,10 +8,13 @@ use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
 use super::error::{ApiError, Result};
+use super::go_numbers::{take_as_go, too_large};
 use super::protobuf;
 use super::registry::Served;
+use super::repeated::{As, odd_members};
 use super::selector::Selector;
 use super::store::{Id, Key};
+use super::twice_over;
 use super::unrecognized;
 
 /// Where a path points.
@@ -30,7 +33,13 @@ pub(crate) struct Target {
 impl Target {
     /// Reads a path; `None` when it names no resource.
     pub(crate) fn parse(path: &str) -> Option<Self> {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        // Where a namespace should be, nothing is one that is empty.
+        let is_part =
+            |(at, part): &(usize, &str)| !part.is_empty() || *at > 0 && path_before(path, *at) == "namespaces";
+        let mut parts: Vec<&str> = path.split('/').enumerate().filter(is_part).map(|(_, part)| part).collect();
+        if parts.last().is_some_and(|last| last.is_empty()) {
+            parts.pop();
+        }
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -79,6 +88,11 @@ impl Target {
             _ => None,
         }
     }
+}
+
+/// The part of a path before another.
+fn path_before(path: &str, at: usize) -> &str {
+    path.split('/').nth(at - 1).unwrap_or_default()
 }
 
 fn decode(text: &str) -> String {
@@ -238,7 +252,21 @@ impl Call {
             protobuf::MEDIA_TYPE if !self.served.resource.custom => protobuf::decode(&self.body)
                 .map_err(|why| ApiError::bad_request(format!("couldn't decode the request body: {why}"))),
             known if accepted.contains(&known) && known != protobuf::MEDIA_TYPE => {
-                let object = unrecognized::read(&self.body, kind, known == "application/yaml")?;
+                let mut object = unrecognized::read(&self.body, kind, known == "application/yaml")?;
+                let schema = self.served.version().schema();
+                if known == "application/json"
+                    && !self.served.resource.custom
+                    && !odd_members(&self.body, As::Known(schema)).is_empty()
+                    && let Some(over) = twice_over::read(&self.body, schema)
+                {
+                    object = over;
+                    take_as_go(&mut object);
+                }
+                if let Some(why) =
+                    too_large(&self.body, "Go value").filter(|_| self.served.resource.custom && !kind.is_empty())
+                {
+                    return Err(ApiError::cannot_be(&self.served.version().name, kind, kind, &why));
+                }
                 if self.served.resource.custom && !kind.is_empty() && self.subresource != "scale" {
                     let version = self.served.version().name.as_str();
                     let lenient = (self.params.get("fieldValidation") == "Ignore").then_some(version);
@@ -262,7 +290,8 @@ pub(crate) fn parse_body(body: &Bytes) -> Result<Value> {
 
 /// Anything in YAML, of which JSON is a part. What is wrong with it is not said: the words would not be Go's.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ()> {
-    if let Ok(value) = serde_json::from_slice(body) {
+    if let Ok(mut value) = serde_json::from_slice(body) {
+        take_as_go(&mut value);
         return Ok(value);
     }
     let text = std::str::from_utf8(body).map_err(drop)?;
@@ -270,7 +299,9 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ()> {
         return Ok(Value::Null);
     }
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_str_with_options::<Value>(text, options).map_err(drop)
+    let mut value = serde_saphyr::from_str_with_options::<Value>(text, options).map_err(drop)?;
+    take_as_go(&mut value);
+    Ok(value)
 }
 
 /// A content type without its parameters.
@@ -312,6 +343,10 @@ mod tests {
         assert_eq!(target("/api/v1/namespaces/test/pods/a/binding"), expect("", "pods", "test", "a", "binding"));
         assert_eq!(target("/apis/apps/v1/namespaces/test/deployments"), expect("apps", "deployments", "test", "", ""));
         assert_eq!(target("/api/v1/nodes/a%3Ab"), expect("", "nodes", "", "a:b", ""));
+        let nowhere = Target::parse("/api/v1/namespaces//pods/a").unwrap();
+        assert_eq!((nowhere.plural.as_str(), nowhere.namespace.as_deref()), ("pods", Some("")));
+        assert_eq!(target("/api/v1/namespaces/"), expect("", "namespaces", "", "", ""));
+        assert_eq!(target("/api/v1/namespaces/test//pods"), expect("", "pods", "test", "", ""));
         assert_eq!(Target::parse("/apis/apps/v1"), None);
         assert_eq!(Target::parse("/version"), None);
     }

@@ -35,7 +35,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
             json_patch::merge(&mut scale, &parse_body(&call.body)?);
             scale
         }
-        _ => patched(call, &current, &Schema::named("autoscaling.v1.Scale"))?,
+        _ => patched(call, &current, &Schema::named("autoscaling.v1.Scale"))?.object,
     };
     let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
     // Custom resources have rules of their own about it.
@@ -62,7 +62,7 @@ pub(crate) fn scale(server: &Server, call: &Call) -> Result<Reply> {
         }
         ownership = Ownership::Applied { managed, untidy: false };
     }
-    let written = server.replace(&mut state, call, &live, new, ownership)?;
+    let written = server.replace(&mut state, call, &live, (new, &[]), ownership)?;
     Ok(Reply { answer: Answer::Other(200, show(&paths, &written.object), columns), warnings: written.warnings })
 }
 

@@ -174,7 +174,9 @@ impl Server {
             time: self.clock.now(),
         };
         let accept = header_text(&parts.headers, header::ACCEPT);
-        let target = Target::parse(path).filter(|_| !path.trim_end_matches('/').contains("//"));
+        // Only a namespace may be left out of a path.
+        let is_whole = !path.trim_end_matches('/').replacen("/namespaces//", "/namespaces/-/", 1).contains("//");
+        let target = Target::parse(path).filter(|_| is_whole);
         let response = match target {
             None => {
                 let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
@@ -246,6 +248,17 @@ impl Server {
         // Custom resources are created wherever one of them could be.
         let loose = served.resource.custom && *method == Method::POST && target.subresource.is_empty();
         let mut target = target;
+        if target.namespace.as_deref() == Some("") {
+            let custom = served.resource.custom;
+            if custom && (!target.name.is_empty() || *method != Method::GET) {
+                return page_not_found();
+            }
+            if !target.name.is_empty() {
+                return failure(&ApiError::bad_request("Namespace parameter required."));
+            }
+            // Who asks for a collection asks everywhere; what is created there lacks a namespace.
+            target.namespace = target.namespace.filter(|_| *method == Method::POST);
+        }
         if loose {
             target.name.clear();
         }
@@ -260,6 +273,8 @@ impl Server {
             Err(error) => return failure(&error),
         };
         let view = match View::new(served.clone(), form).including(params.get("includeObject")) {
+            // Nobody hides anything from who asks for a status.
+            Ok(view) if target.subresource == "status" => view.bare(),
             Ok(view) => view,
             Err(error) => return failure(&error),
         };
@@ -337,7 +352,8 @@ impl Server {
             Answer::Plain(code, value) => (code, value),
             Answer::Other(code, value, columns) => (code, view.other(value, columns, self.clock.now())),
             Answer::Object(code, object) => (code, view.object(&object, self.clock.now())),
-            Answer::Waiting(object) => (200, view.waiting(&object, self.clock.now())),
+            // Nobody takes away from it what is usually not shown.
+            Answer::Waiting(object) => (200, view.bare().object(&object, self.clock.now())),
             Answer::List(items, metadata) => (200, view.list(&items, &metadata, self.clock.now())),
             Answer::Watch(events) => {
                 let frames = events.map(|event| {

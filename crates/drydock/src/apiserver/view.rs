@@ -61,12 +61,14 @@ pub(crate) struct View {
     form: Form,
     include: Include,
     api_version: String,
+    /// Whether it shows what is stored and usually hidden too.
+    bare: bool,
 }
 
 impl View {
     pub(crate) fn new(served: Served, form: Form) -> Self {
         let api_version = served.api_version();
-        Self { served, form, include: Include::default(), api_version }
+        Self { served, form, include: Include::default(), api_version, bare: false }
     }
 
     /// With what the parameter `includeObject` asks for: kubectl sorts rows by the whole objects behind them.
@@ -78,6 +80,11 @@ impl View {
             other => return Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
         };
         Ok(Self { include, ..self })
+    }
+
+    /// The same, and nothing that is stored is hidden.
+    pub(crate) fn bare(&self) -> Self {
+        Self { bare: true, ..self.clone() }
     }
 
     /// Whether the answer to a verb can have this form.
@@ -119,14 +126,6 @@ impl View {
             Form::Table => {
                 self.table(&[object], &json!({"resourceVersion": meta::field(object, "resourceVersion")}), now)
             }
-        }
-    }
-
-    /// An object that waits to be deleted: nobody takes away what is usually not shown.
-    pub(crate) fn waiting(&self, object: &Value, now: Timestamp) -> Value {
-        match self.form {
-            Form::Full => self.stored(object),
-            _ => self.object(object, now),
         }
     }
 
@@ -191,13 +190,6 @@ impl View {
     }
 
     fn versioned(&self, object: &Value) -> Value {
-        let mut object = self.stored(object);
-        (self.served.resource.behaviour.hide)(&mut object);
-        object
-    }
-
-    /// An object as it is stored, in the version of the view.
-    fn stored(&self, object: &Value) -> Value {
         let mut object = object.clone();
         if let Some(version) = object.get_mut("apiVersion")
             && *version != self.api_version.as_str()
@@ -207,7 +199,15 @@ impl View {
         if let Some(lens) = self.served.lens() {
             lens.show(&mut object);
         }
+        self.hide(&mut object);
         object
+    }
+
+    /// Takes away what is stored and never read.
+    fn hide(&self, object: &mut Value) {
+        if !self.bare {
+            (self.served.resource.behaviour.hide)(object);
+        }
     }
 
     /// Items of built-in lists do not repeat their kind; those of custom resources do.
@@ -221,7 +221,7 @@ impl View {
         if let Some(lens) = self.served.lens() {
             lens.show(&mut item);
         }
-        (self.served.resource.behaviour.hide)(&mut item);
+        self.hide(&mut item);
         item
     }
 

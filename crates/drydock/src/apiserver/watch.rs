@@ -33,6 +33,10 @@ struct Watch {
     server: Weak<Server>,
     clock: Clock,
     view: View,
+    /// How a change is shown that is told while it happens: nobody takes away from it what is usually not shown.
+    live: View,
+    /// The last change before the watch began.
+    begun: u64,
     resource: Arc<str>,
     namespace: Option<String>,
     selector: Selector,
@@ -96,6 +100,8 @@ impl Server {
             server: Arc::downgrade(self),
             clock: self.clock,
             view: view.clone(),
+            live: view.bare(),
+            begun: state.revision(),
             changed: state.subscribe(&resource),
             resource,
             namespace: call.namespace.clone(),
@@ -174,16 +180,17 @@ impl Watch {
             (true, false) => "DELETED",
             (false, false) => return None,
         };
-        let object = match &change.before {
+        let view = if change.revision > self.begun { &self.live } else { &self.view };
+        let (view, object) = match &change.before {
             // It lives on where the client does not look, so the client gets what it looked at last.
             Some(before) if !is && !change.deleted => {
                 let mut last = Value::clone(before);
                 meta::metadata(&mut last).insert("resourceVersion".into(), change.revision.to_string().into());
-                Arc::new(last)
+                (&self.view, Arc::new(last))
             }
-            _ => change.after.clone(),
+            _ => (view, change.after.clone()),
         };
-        Some(event(kind, self.view.object(&object, self.clock.now())))
+        Some(event(kind, view.object(&object, self.clock.now())))
     }
 
     async fn sleep(&mut self) {

@@ -41,7 +41,7 @@ impl Server {
     pub(crate) fn create(&self, call: &Call) -> Result<Reply> {
         let mut object = call.object()?;
         if let Some(answer) = call.served.resource.behaviour.review {
-            let warnings = shape(call, &mut object)?;
+            let warnings = shape(call, &mut object, &[])?;
             meta::metadata(&mut object);
             let nothing = zero(call.served.stored_schema());
             self.own(call, &nothing, &object, Managed::default(), Ownership::Written).write_to(&mut object);
@@ -56,7 +56,7 @@ impl Server {
     /// `update`: replaces an object.
     pub(crate) fn update(&self, call: &Call) -> Result<Reply> {
         let mut object = call.object()?;
-        let mut warnings = shape(call, &mut object)?;
+        let mut warnings = shape(call, &mut object, &[])?;
         let live = call.live(&self.store.lock()).ok();
         let held = live.as_deref().map(meta::finalizers).unwrap_or_default();
         match self.update_shaped(call, object) {
@@ -101,7 +101,7 @@ impl Server {
         mut object: Value,
         ownership: Ownership,
     ) -> Result<Written> {
-        let mut warnings = shape(call, &mut object)?;
+        let mut warnings = shape(call, &mut object, &[])?;
         match self.insert_shaped(state, call, object, ownership) {
             Ok(object) => {
                 warnings.extend((call.served.resource.behaviour.warn)(&object));
@@ -138,7 +138,8 @@ impl Server {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
             metadata.shift_remove(field);
         }
-        meta::set(metadata, "namespace", call.namespace.as_deref().map(Value::from));
+        let namespace = call.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        meta::set(metadata, "namespace", namespace.map(Value::from));
         metadata.insert("uid".into(), self.seed.uid().into());
         metadata.insert("creationTimestamp".into(), now.into());
         if behaviour.generation {
@@ -181,16 +182,17 @@ impl Server {
         Ok(written)
     }
 
-    /// Replaces the live state of an object by a new one, as far as the client may.
+    /// Replaces the live state of an object by a new one, as far as the client may. With it comes what a patch has left in it
+    /// twice.
     pub(crate) fn replace(
         &self,
         state: &mut State,
         call: &Call,
         live: &Arc<Value>,
-        mut new: Value,
+        (mut new, twice): (Value, &[String]),
         ownership: Ownership,
     ) -> Result<Written> {
-        let mut warnings = shape(call, &mut new)?;
+        let mut warnings = shape(call, &mut new, twice)?;
         match self.replace_shaped(state, call, live, new, ownership) {
             Ok(object) => {
                 warnings.extend(advice(call, Some(live), &object));

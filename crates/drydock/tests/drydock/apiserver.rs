@@ -8,6 +8,7 @@ mod objects;
 mod patches;
 mod pods;
 mod reading;
+mod spelling;
 mod tables;
 mod writing;
 

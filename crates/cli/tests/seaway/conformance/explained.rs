@@ -1,11 +1,13 @@
 //! Differences that stay, each a feature of Kubernetes that drydock does not offer. The list is short and so is each entry's
 //! reach; `docs/drydock.md` holds the sentences.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::asked::by_operator;
 use super::compare::Difference;
 use super::definitions::DEFINITIONS;
 use super::runner::BROKEN_OFF;
+use super::script::{Body, Step};
 
 /// A difference that is meant.
 pub struct Explained {
@@ -61,9 +63,40 @@ fn both(difference: &Difference, code: u16) -> bool {
     difference.answers.0["code"] == code && difference.answers.1["code"] == code
 }
 
-/// Which entry explains a difference.
+/// Which entry explains a difference. None does in what the operator could send.
 pub fn explanation(difference: &Difference) -> Option<usize> {
-    EXPLAINED.iter().position(|entry| (entry.covers)(difference))
+    let entry = EXPLAINED.iter().position(|entry| (entry.covers)(difference));
+    entry.filter(|_| !by_operator(&difference.step))
+}
+
+#[test]
+fn nothing_is_explained_in_what_the_operator_could_send() {
+    let refused = |code: u16, body: Value| json!({"code": code, "warnings": [], "body": body});
+    let difference = |path: &str, accept: &str| Difference {
+        step: Step {
+            id: 0,
+            method: "PATCH",
+            path: path.to_owned(),
+            headers: vec![("accept", accept.to_owned())],
+            body: Body::Text(String::new()),
+        },
+        field: "/warnings/0".to_owned(),
+        real: None,
+        drydock: None,
+        answers: (
+            refused(200, Value::Null),
+            json!({"code": 200, "warnings": ["drydock stores roles and bindings"], "body": null}),
+        ),
+    };
+    // The same words, about a role and (were there such a path) about a kind that the operator patches.
+    let role = "/apis/rbac.authorization.k8s.io/v1/namespaces/<<ns>>/roles/a";
+    assert!(explanation(&difference(role, "application/json")).is_some());
+    for grant in ["/api/v1/namespaces/rbac.authorization.k8s.io/services/a", "/apis/apps/v1/namespaces/x/deployments/a"]
+    {
+        assert_eq!(explanation(&difference(grant, "application/json")), None, "{grant}");
+    }
+    let odd = "/api/v1/namespaces/rbac.authorization.k8s.io/services/a";
+    assert!((EXPLAINED[1].covers)(&difference(odd, "application/json")), "an entry that reaches too far");
 }
 
 #[test]

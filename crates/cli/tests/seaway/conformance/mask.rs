@@ -17,8 +17,9 @@
 //! | addresses of Services | by order of appearance | any free one |
 //! | ports of the nodes | whether one was given | any free one |
 //! | finalizers of a namespace that is deleted | sorted | the order of a Go map |
-//! | causes of a conflict, and rules that cannot be evaluated | sorted | the order of a Go map |
-//! | causes of an invalid custom resource or definition | sorted | the order of a Go map |
+//! | causes of a conflict | sorted | the order of a Go map |
+//! | rules that cannot be evaluated | sorted, in the message too | the order of a Go map |
+//! | causes of an invalid custom resource or definition | sorted, in the message too | the order of a Go map |
 //! | what an apply has that its type has not | sorted, and nothing else beside an unknown field | as above |
 //! | an address in a message | whether one was given | any free one |
 //! | attempts to delete the objects of a definition before there is storage for them | left out | caches of a new resource |
@@ -217,9 +218,42 @@ fn sort_causes(status: &mut serde_json::Map<String, Value>) {
     if rules || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
         causes.sort_by_key(ToString::to_string);
     }
+    let text = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
+    let lines: Vec<_> =
+        causes.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message"))).collect();
     let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
-    if let (true, Some((head, _))) = (rules, message.split_once(": [")) {
-        status["message"] = head.into();
+    if let (true, Some(sorted)) = (rules, sort_lines(message, lines)) {
+        status["message"] = sorted.into();
+    }
+}
+
+/// A message whose list of lines is in order; `None` where it has none, or one of other lines.
+fn sort_lines(message: &str, mut lines: Vec<String>) -> Option<String> {
+    let (head, list) = message.split_once(": [")?;
+    lines.sort_unstable();
+    // What is said twice is listed once.
+    lines.dedup();
+    let mut rest = format!("{}, ", list.strip_suffix(']')?);
+    let mut left: Vec<_> = lines.iter().map(|line| format!("{line}, ")).collect();
+    // One line may begin as another: the longer one comes first.
+    left.sort_by_key(|line| std::cmp::Reverse(line.len()));
+    while !left.is_empty() {
+        let found = left.iter().position(|line| rest.starts_with(line))?;
+        rest.drain(..left.remove(found).len());
+    }
+    rest.is_empty().then(|| format!("{head}: [{}]", lines.join(", ")))
+}
+
+#[test]
+fn lists_of_what_is_wrong_are_sorted_and_nothing_is_cut() {
+    let lines = || vec!["spec.b: Required value".to_owned(), "spec.a: Invalid value: 1: x, y".to_owned()];
+    let sorted = "is invalid: [spec.a: Invalid value: 1: x, y, spec.b: Required value]";
+    for message in [sorted, "is invalid: [spec.b: Required value, spec.a: Invalid value: 1: x, y]"] {
+        assert_eq!(sort_lines(message, lines()).as_deref(), Some(sorted));
+    }
+    for message in ["is invalid: spec.b: Required value", "is invalid: [spec.b: Required value]", "is invalid: [more]"]
+    {
+        assert_eq!(sort_lines(message, lines()), None);
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`explained`] is counted; anything else fails the test, with the shortest sequence that still shows it. No controllers
 //! run on either side, so that every answer follows from the requests.
 
+mod asked;
 mod compare;
 mod definitions;
 mod explained;

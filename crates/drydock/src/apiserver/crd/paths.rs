@@ -73,11 +73,7 @@ pub(super) fn selectable_fields(fields: &[Value], schema: &Value, path: &str, ca
         }
     }
     if seen.len() > MOST_SELECTABLE {
-        causes.push(Cause {
-            reason: "FieldValueTooMany",
-            message: format!("Too many: {}: must have at most {MOST_SELECTABLE} items", seen.len()),
-            field: path.to_owned(),
-        });
+        causes.push(Cause::too_many(path, seen.len(), MOST_SELECTABLE));
     }
 }
 

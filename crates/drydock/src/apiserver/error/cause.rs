@@ -60,6 +60,12 @@ impl Cause {
         Self { reason: "FieldValueTooLong", message: format!("Too long: {why}"), field: field.into() }
     }
 
+    /// A list that is longer than it may be.
+    pub(crate) fn too_many(field: impl Into<String>, found: usize, most: usize) -> Self {
+        let message = format!("Too many: {found}: must have at most {most} items");
+        Self { reason: "FieldValueTooMany", message, field: field.into() }
+    }
+
     /// A list entry that is there twice.
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {value}"), field: field.into() }

@@ -22,6 +22,10 @@ impl Server {
                 Ok(())
             };
         };
+        // That it lacks one is a complaint about the object.
+        if namespace.is_empty() {
+            return Ok(());
+        }
         let sent = meta::namespace(object);
         if !sent.is_empty() && sent != namespace {
             return Err(ApiError::bad_request(

@@ -46,12 +46,14 @@ impl Server {
                     managed.rescale(&Fields::at(replicas), numbers, &call.field_manager(Operation::Update));
                     return managed;
                 }
-                let (changed, removed) = Fields::compare(call.served.stored_schema(), old, new);
+                let (changed, removed) = compared(call, old, new);
                 let changed = call.never_the_same(new).fold(changed, |all, list| all.union(&Fields::at(list)));
                 let changed = call.emptied().fold(changed, |all, list| all.union(&Fields::at(&format!("/{list}"))));
                 let time = meta::seconds(self.clock.now());
                 let (changed, removed) = (call.own_part(changed), call.own_part(removed));
-                managed.record(&changed, &removed, &call.field_manager(Operation::Update), &time);
+                let writer = call.field_manager(Operation::Update);
+                let mut managed = managed.readable_to(&writer);
+                managed.record(&changed, &removed, &writer, &time);
                 managed
             }
         }
@@ -108,6 +110,18 @@ fn holds_large_amount(value: &Value) -> bool {
         }),
         _ => false,
     }
+}
+
+/// What a write has changed, and what it has taken away, as far as the version shows it that it came in.
+fn compared(call: &Call, old: &Value, new: &Value) -> (Fields, Fields) {
+    let Some(lens) = call.served.lens() else { return Fields::compare(call.served.stored_schema(), old, new) };
+    let [old, new] = [old, new].map(|object| {
+        let mut shown = object.clone();
+        lens.show(&mut shown);
+        shown
+    });
+    let (changed, removed) = Fields::compare(call.served.version().schema(), &old, &new);
+    (lens.stored_fields(changed), lens.stored_fields(removed))
 }
 
 fn replicas_at(pointer: &str, object: &Value) -> i64 {

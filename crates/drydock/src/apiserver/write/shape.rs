@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::apiserver::decode::decode;
 use crate::apiserver::error::{ApiError, Result, unregistered};
 use crate::apiserver::go_json;
+use crate::apiserver::go_numbers::{as_sent, as_written};
 use crate::apiserver::judge::of_another_kind;
 use crate::apiserver::meta;
-use crate::apiserver::patch::{APPLY, STRATEGIC, unknown_members};
+use crate::apiserver::patch::{APPLY, STRATEGIC};
 use crate::apiserver::plain_numbers::write_plainly;
 use crate::apiserver::protobuf;
 use crate::apiserver::registry::Resource;
-use crate::apiserver::repeated::repeated;
+use crate::apiserver::repeated::{As, odd_members};
 use crate::apiserver::repeated_yaml::repeated_keys;
 use crate::apiserver::request::{Call, media_type};
 
@@ -19,8 +20,9 @@ use super::identity::check_place;
 
 const YAML: &str = "application/yaml";
 
-/// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped.
-pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
+/// Brings what a client sent into the form objects are stored in. Returns warnings about what was dropped. `twice` are the
+/// members that a JSON Patch has left there twice.
+pub(crate) fn shape(call: &Call, object: &mut Value, twice: &[String]) -> Result<Vec<String>> {
     let resource = &call.served.resource;
     let expected = call.served.api_version();
     let sent = meta::text(object, "/apiVersion");
@@ -96,6 +98,7 @@ pub(crate) fn shape(call: &Call, object: &mut Value) -> Result<Vec<String>> {
     if media_type(&call.content_type) == YAML && call.params.get("fieldValidation") == "Strict" && !unknown.is_empty() {
         unknown = vec![format!("yaml: unmarshal errors:\n  {}", unknown.join("\n  "))];
     }
+    unknown.extend(twice.iter().map(|path| format!("duplicate field {path:?}")));
     unknown.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
     match call.params.get("fieldValidation") {
         "Strict" if !unknown.is_empty() && call.verb == "patch" && media_type(&call.content_type) != APPLY => {
@@ -153,18 +156,22 @@ pub(crate) fn why_no(resource: &Resource, api_version: &str, kind: &str) -> Stri
 
 /// What a client that looked twice at its body would not have sent.
 fn said_twice(call: &Call) -> Vec<String> {
-    let again = |name: &str| repeated(&call.body).iter().map(|path| format!("{name} {path:?}")).collect::<Vec<_>>();
+    let told = |read_as: As<'_>, before: &str| {
+        let odd = odd_members(&call.body, read_as).into_iter();
+        let word = |known| if known { "duplicate" } else { "unknown" };
+        odd.map(|odd| format!("{before}{} field {:?}", word(odd.known), odd.path)).collect::<Vec<_>>()
+    };
     match media_type(&call.content_type) {
-        "application/json-patch+json" => {
-            let mut wrong = unknown_members(&call.body);
-            wrong.extend(again("json patch duplicate field"));
-            wrong
-        }
+        "application/json-patch+json" => told(As::Operations, "json patch "),
         // Server-side apply refuses it itself.
         APPLY if call.params.get("fieldValidation") == "Strict" => Vec::new(),
         APPLY | YAML => repeated_keys(&call.body),
         protobuf::MEDIA_TYPE => Vec::new(),
-        _ => again("duplicate field"),
+        // Go reads a whole object into its types, and a patch or a custom resource into anything.
+        _ if call.verb == "patch" || call.subresource == "scale" || call.served.resource.custom => {
+            told(As::Anything, "")
+        }
+        _ => told(As::Known(call.served.version().schema()), ""),
     }
 }
 
@@ -176,5 +183,11 @@ pub(crate) fn is_known_version(group: &str, version: &str) -> bool {
 /// What was sent is not of the kind it should be.
 fn unreadable(call: &Call, why: &str) -> ApiError {
     let kind = &call.served.resource.kind;
-    ApiError::cannot_be(&call.served.version().name, kind, kind, why)
+    // YAML is made JSON first, and that writes numbers anew.
+    let why = match media_type(&call.content_type) {
+        YAML => why.to_owned(),
+        _ if call.served.resource.custom => as_written(why.to_owned()),
+        _ => as_sent(&call.body, why.to_owned()),
+    };
+    ApiError::cannot_be(&call.served.version().name, kind, kind, &why)
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::change::{JSON_PATCH, MERGE, STRATEGIC, patch};
+use super::change::{APPLY, JSON_PATCH, MERGE, STRATEGIC, patch};
 use super::{Author, Body};
 
 /// What follows the path of a collection.
@@ -58,6 +58,14 @@ const MANAGERS: &[&str] = &[
     r#"[{"manager":"x","operation":"Update","apiVersion":"v1"}]"#,
 ];
 
+/// Events as they are applied under their newer name.
+const APPLIED: &[&str] = &[
+    r#"{"note":"one","reason":"R","action":"A","type":"Normal","reportingController":"c","reportingInstance":"i","eventTime":"2026-01-02T03:04:05.000000Z"}"#,
+    r#"{"note":"two","reason":"R","action":"A","type":"Normal","reportingController":"c","reportingInstance":"i","eventTime":"2026-01-02T03:04:05.000000Z"}"#,
+    r#"{"note":"one"}"#,
+    r#"{"deprecatedCount":3}"#,
+];
+
 /// What an Event that is told does not let go of.
 const TOLD: &[&str] = &[
     r#"{"note":"other"}"#,
@@ -95,12 +103,33 @@ pub(super) fn request(author: &mut Author) {
             let body = format!(r#"{{"metadata":{{"managedFields":{managers}}}}}"#);
             author.write("PATCH", format!("{maps}/{name}"), MERGE, Body::Text(body));
         }
-        6 => {
+        6 if author.once_in(2) => {
             let name = author.name();
             let path = format!("/apis/events.k8s.io/v1/namespaces/<<ns>>/events/{name}");
             author.write("PATCH", path, MERGE, Body::Text(author.word(TOLD).into()));
         }
+        6 => apply_events(author),
         _ => orders(author),
+    }
+}
+
+/// An Event that is applied twice, perhaps by another, and perhaps read or patched under its older name.
+fn apply_events(author: &mut Author) {
+    let name = author.name();
+    let metadata = json!({"name": name});
+    for _ in 0..2 {
+        let mut event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": metadata,
+            "regarding": {"kind": "Pod", "name": "p", "namespace": "<<ns>>"}});
+        json_patch::merge(&mut event, &serde_json::from_str(author.word(APPLIED)).unwrap());
+        let manager = author.word(&["first", "first&force=true", "second", "second&force=true"]);
+        let path = format!("/apis/events.k8s.io/v1/namespaces/<<ns>>/events/{name}?fieldManager={manager}");
+        author.write("PATCH", path, APPLY, Body::Text(event.to_string()));
+    }
+    let path = format!("/api/v1/namespaces/<<ns>>/events/{name}");
+    if author.once_in(2) {
+        author.write("PATCH", path, MERGE, Body::Text(r#"{"message":"three","count":7}"#.into()));
+    } else {
+        author.read(path);
     }
 }
 

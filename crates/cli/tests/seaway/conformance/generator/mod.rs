@@ -11,6 +11,7 @@ mod odd;
 mod pods;
 mod read;
 mod remove;
+mod spelling;
 mod write;
 mod zeros;
 
@@ -68,6 +69,7 @@ const MOVES: &[(u64, Move)] = &[
     (6, bad::request),
     (4, odd::request),
     (4, fine_print::request),
+    (5, spelling::request),
 ];
 
 /// One script in so many is about definitions of custom resources, which a real server takes longer for.

@@ -17,6 +17,11 @@ const KINDS: &[&str] = &[
     r#"{"kind":null}"#,
     r#"{"kind":""}"#,
     r#"{"apiVersion":null}"#,
+    r#"{"apiVersion":"apps/v1beta1"}"#,
+    r#"{"apiVersion":"apps/v1beta2"}"#,
+    r#"{"apiVersion":"extensions/v1beta1"}"#,
+    r#"{"apiVersion":"rbac.authorization.k8s.io/v1beta1"}"#,
+    r#"{"apiVersion":"coordination.k8s.io/v1beta1"}"#,
 ];
 
 /// New objects of which a server has much to say: Events under their newer name with what only old ones have, and Canaries

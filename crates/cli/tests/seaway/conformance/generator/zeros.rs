@@ -30,9 +30,7 @@ pub(super) fn zero(author: &mut Author) {
         1 => author.write("PUT", place.clone(), "application/json", Body::Edited { of: thing.seen, change }),
         2 => author.write("PATCH", place.clone(), MERGE, text(&change)),
         3 => author.write("PATCH", place.clone(), STRATEGIC, text(&change)),
-        // A real server keeps an empty part of a custom resource's metadata that is applied, shows it to nobody, and writes the
-        // object anew without it when it is deleted twice.
-        4 if !(kind.is_custom() && field.starts_with("/metadata/")) => {
+        4 => {
             let manager = author.word(&["?fieldManager=first", "?fieldManager=second&force=true"]);
             author.write("PATCH", format!("{}/{}{manager}", kind.path(), thing.name), APPLY, text(&object))
         }

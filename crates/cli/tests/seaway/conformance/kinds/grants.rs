@@ -108,6 +108,7 @@ pub const ENDPOINT_SLICE: Kind = Kind {
     changes: &[
         r#"{"endpoints":[{"addresses":["10.0.0.2"],"nodeName":"n","hostname":"h","zone":"z","targetRef":{"kind":"Pod","name":"p"}}]}"#,
         r#"{"endpoints":[]}"#,
+        r#"{"endpoints":[{"addresses":["10.0.0.2"],"hints":{"forZones":[{"name":"a"},{"name":"b"}],"forNodes":[{"name":"n"}]}}]}"#,
         r#"{"ports":[{"name":"a","port":1,"appProtocol":"http"},{"name":"b","port":1,"protocol":"UDP"}]}"#,
         r#"{"ports":null}"#,
         r#"{"metadata":{"labels":{"kubernetes.io/service-name":"podinfo"}}}"#,
@@ -121,6 +122,8 @@ pub const ENDPOINT_SLICE: Kind = Kind {
         r#"{"endpoints":[{"addresses":["10.0.0.1","::1","x"],"hostname":"Up","nodeName":"","conditions":{}}]}"#,
         r#"{"endpoints":[{"addresses":["010.0.0.1","127.0.0.1","fe80::1","FD00::1"]}]}"#,
         r#"{"endpoints":null}"#,
+        r#"{"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"a"},{"name":"a"},{"name":"b c"},{}],"forNodes":[{"name":"Up"},{"name":"n"},{"name":"n"},{}]}}]}"#,
+        r#"{"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}],"forNodes":[{"name":"Up"}]}}]}"#,
         r#"{"ports":[{"name":"UP","protocol":"ICMP","port":0},{"name":"a"},{"name":"a"}]}"#,
         r#"{"ports":[{"appProtocol":"bad proto!"},{"port":70000,"name":"b"}]}"#,
         r#"{"ports":[{"port":"80"}]}"#,

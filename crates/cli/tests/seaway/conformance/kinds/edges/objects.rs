@@ -30,6 +30,8 @@ pub(super) const SERVICES: &[&str] = &[
     r#"{"spec":{"ports":[{"name":"a.b","port":80}]}}"#,
     r#"{"spec":{"ports":[{}]}}"#,
     r#"{"spec":{"type":"ExternalName","externalName":"Bad_Name"}}"#,
+    r#"{"spec":{"type":"ExternalName","externalName":"example.com"}}"#,
+    r#"{"spec":{"type":"ExternalName","externalName":"example.org"}}"#,
     r#"{"spec":{"type":"ClusterIP","externalName":null}}"#,
     r#"{"spec":{"clusterIP":"None"}}"#,
     r#"{"spec":{"clusterIP":null}}"#,

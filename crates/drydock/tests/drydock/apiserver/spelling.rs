@@ -1,0 +1,170 @@
+//! How bodies are written, and what is told about it: each with the answer of a real kube-apiserver 1.36.
+
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{deployment_json, get, server};
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
+const CONFIG: &str = "/api/v1/namespaces/default/configmaps/a";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+/// The code, the warnings and the object or the refusal.
+async fn said(client: &Client, method: &str, path: &str, language: &str, body: &str) -> (u16, Vec<String>, Value) {
+    let request = Request::builder().method(method).uri(path).header("content-type", language);
+    let response = client.send(request.body(body.as_bytes().to_vec().into()).unwrap()).await.unwrap();
+    let (head, body) = response.into_parts();
+    let warnings = head.headers.get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
+    let body = body.collect().await.unwrap().to_bytes();
+    (head.status.as_u16(), warnings, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+async fn refusal(client: &Client, path: &str, body: &str) -> (u16, String) {
+    let (code, _, body) = said(client, "POST", path, JSON, body).await;
+    (code, body["message"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn with_config() -> Client {
+    let client = server().client("test");
+    let body = r#"{"metadata":{"name":"a"},"data":{"u":"a&b","n":"A"}}"#;
+    assert_eq!(said(&client, "POST", CONFIGS, JSON, body).await.0, 201);
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_json_patch_leaves_there_twice_is_told_where_it_is() {
+    let client = with_config().await;
+    let once = r#"[{"op":"add","path":"/data","value":{"a":"1","a":"2"}},{"op":"add","path":"/data/b","value":"x"}]"#;
+    let in_patch = r#"299 - "json patch duplicate field \"[0].value.a\"""#.to_owned();
+    assert_eq!(said(&client, "PATCH", CONFIG, JSON_PATCH, once).await.1, std::slice::from_ref(&in_patch));
+    let twice = r#"[{"op":"add","path":"/data","value":{"a":"1","a":"2"}}]"#;
+    let in_object = r#"299 - "duplicate field \"data.a\"""#.to_owned();
+    assert_eq!(said(&client, "PATCH", CONFIG, JSON_PATCH, twice).await.1, [in_patch, in_object]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_json_patch_tests_for_what_go_writes() {
+    let client = with_config().await;
+    for (path, value, code) in [
+        ("/data/n", r#""A""#, 200),
+        ("/data/n", r#""\u0041""#, 422),
+        ("/data/u", r#""a&b""#, 422),
+        ("/data/u", r#""a\u0026b""#, 200),
+        ("/data", r#"{"n": "A", "u": "a\u0026b"}"#, 200),
+    ] {
+        let patch = format!(r#"[{{"op":"test","path":"{path}","value":{value}}}]"#);
+        assert_eq!(said(&client, "PATCH", CONFIG, JSON_PATCH, &patch).await.0, code, "{patch}");
+    }
+    let own = r#"[{"op":"add","path":"/data/x","value":"<"},{"op":"test","path":"/data/x","value":"<"}]"#;
+    assert_eq!(said(&client, "PATCH", CONFIG, JSON_PATCH, own).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_number_is_shown_as_it_was_sent() {
+    let client = server().client("test");
+    for number in ["1e30", "5.0", "99999999999999999999", "1e400"] {
+        let body = format!(r#"{{"metadata":{{"name":"n"}},"spec":{{"replicas":{number}}}}}"#);
+        let (code, message) = refusal(&client, DEPLOYMENTS, &body).await;
+        let why =
+            format!("cannot unmarshal number {number} into Go struct field DeploymentSpec.spec.replicas of type int32");
+        assert!(code == 400 && message.ends_with(&why), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_created_nowhere_lacks_a_namespace() {
+    let client = with_config().await;
+    let (nowhere, named) = ("/api/v1/namespaces//configmaps", "/api/v1/namespaces//configmaps/a");
+    let refused = refusal(&client, nowhere, r#"{"metadata":{"name":"b","namespace":"default"}}"#).await;
+    assert_eq!(refused, (422, "ConfigMap \"b\" is invalid: metadata.namespace: Required value".to_owned()));
+    let (code, _, body) = said(&client, "PATCH", named, MERGE, "{}").await;
+    assert_eq!((code, body["message"].as_str()), (400, Some("Namespace parameter required.")));
+    assert_eq!(get(&client, nowhere, JSON).await["items"][0]["metadata"]["name"], "a");
+    assert_eq!(said(&client, "GET", "/api/v1//namespaces/default/configmaps", JSON, "").await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_may_name_a_version_that_is_served_no_longer() {
+    let client = server().client("test");
+    let object = deployment_json("d").to_string();
+    assert_eq!(said(&client, "POST", DEPLOYMENTS, JSON, &object).await.0, 201);
+    let one = format!("{DEPLOYMENTS}/d");
+    let (code, _, body) =
+        said(&client, "PATCH", &one, MERGE, r#"{"apiVersion":"apps/v1beta1","spec":{"paused":true}}"#).await;
+    assert_eq!((code, &body["apiVersion"], &body["spec"]["paused"]), (200, &json!("apps/v1"), &json!(true)));
+    for (version, code) in [("extensions/v1beta1", 200), ("extensions/v1", 422)] {
+        let patch = format!(r#"{{"apiVersion":"{version}"}}"#);
+        assert_eq!(said(&client, "PATCH", &one, MERGE, &patch).await.0, code, "{version}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn statuses_show_the_times_and_states_that_nobody_gave() {
+    let client = server().client("test");
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x:1"}]}}"#;
+    assert_eq!(said(&client, "POST", pods, JSON, pod).await.0, 201);
+    let status = r#"{"status":{"conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"c","ready":true,"image":"x:1","imageID":"","restartCount":0}]}}"#;
+    let (_, _, pod) = said(&client, "PATCH", &format!("{pods}/p/status"), MERGE, status).await;
+    let condition = &pod["status"]["conditions"][0];
+    assert!(condition.get("lastProbeTime").is_some_and(Value::is_null), "{condition}");
+    assert_eq!(pod["status"]["containerStatuses"][0]["lastState"], json!({}));
+    assert!(pod["metadata"]["managedFields"].to_string().contains("f:lastProbeTime"), "{pod}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_writes_events_under_their_newer_name_owns_fields_by_their_newer_names() {
+    let client = server().client("test");
+    let event = |note: &str| {
+        json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "note": note,
+            "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "action": "A", "type": "Normal",
+            "reportingController": "c", "reportingInstance": "i", "eventTime": "2026-01-02T03:04:05.000000Z"})
+        .to_string()
+    };
+    let path = |manager: &str| format!("/apis/events.k8s.io/v1/namespaces/default/events/e?fieldManager={manager}");
+    let (code, _, made) = said(&client, "PATCH", &path("first"), APPLY, &event("one")).await;
+    let entry = &made["metadata"]["managedFields"][0];
+    assert_eq!((code, &entry["apiVersion"]), (201, &json!("events.k8s.io/v1")));
+    assert_eq!((&entry["fieldsV1"]["f:note"], entry["fieldsV1"].get("f:message")), (&json!({}), None));
+    let (code, _, refused) = said(&client, "PATCH", &path("second"), APPLY, &event("two")).await;
+    let message = refused["message"].as_str().unwrap();
+    assert!(code == 409 && message.ends_with("conflict with \"first\": .note"), "{message}");
+    // Who writes under the older name does not know them.
+    let older = "/api/v1/namespaces/default/events/e?fieldManager=third";
+    let (_, _, changed) = said(&client, "PATCH", older, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+    let owners = changed["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((owners.len(), &owners[0]["manager"]), (1, &json!("third")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_at_once_what_reading_hides() {
+    let client = server().client("test");
+    let services = "/api/v1/namespaces/default/services";
+    let service = r#"{"metadata":{"name":"s"},"spec":{"selector":{"a":"b"},"ports":[{"port":80}]}}"#;
+    let (_, _, made) = said(&client, "POST", services, JSON, service).await;
+    let watch = format!("{services}?watch=1&timeoutSeconds=1&resourceVersion={}", made["metadata"]["resourceVersion"]);
+    let watch = watch.replace('"', "");
+    let policy = |event: &str| {
+        let event: Value = serde_json::from_str(event).unwrap();
+        event["object"]["spec"]["internalTrafficPolicy"].clone()
+    };
+    let changed = async |change: &str| {
+        let (_, _, changed) = said(&client, "PATCH", &format!("{services}/s"), MERGE, change).await;
+        changed["spec"]["internalTrafficPolicy"].clone()
+    };
+    let watching = async || client.send(Request::get(&watch).body(Vec::new().into()).unwrap()).await.unwrap();
+    let told = async |events: http::Response<kube::client::Body>| {
+        policy(std::str::from_utf8(&events.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    };
+    let live = watching().await;
+    let answered = changed(r#"{"spec":{"type":"ExternalName","externalName":"example.com"}}"#).await;
+    assert_eq!((told(live).await, answered), (json!("Cluster"), Value::Null));
+    assert_eq!(told(watching().await).await, Value::Null, "who comes later reads it");
+}
