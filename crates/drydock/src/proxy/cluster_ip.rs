@@ -116,13 +116,16 @@ mod tests {
         let service = SocketAddr::new("10.96.0.5".parse().unwrap(), PORT);
         let mut greeted = 0;
         for _ in 0..4 {
-            let mut stream = loop {
-                match net.connect(service).await {
-                    Ok(stream) => break stream,
-                    // It listens once it has heard of the Service.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            // It listens once it has heard of the Service.
+            let reached = async {
+                loop {
+                    match net.connect(service).await {
+                        Ok(stream) => break stream,
+                        Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+                    }
                 }
             };
+            let mut stream = tokio::time::timeout(Duration::from_secs(30), reached).await.expect("it never listens");
             let mut said = String::new();
             stream.read_to_string(&mut said).await.unwrap();
             greeted += usize::from(said == "ahoy");

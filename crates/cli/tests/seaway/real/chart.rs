@@ -127,6 +127,10 @@ fn as_for_flagger() -> Rendered {
     let rule = "/spec/template/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0";
     let avoided = &deployment.pointer(rule).unwrap()["podAffinityTerm"]["labelSelector"];
     assert_eq!(*avoided, deployment["spec"]["selector"], "whom its pods avoid");
+    let name = "a".repeat(70);
+    let long = Rendered::by(&["--values", FLAGGER_VALUES, "--set", &format!("fullnameOverride={name}")]).unwrap();
+    let deployment = long.0.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    assert_eq!(deployment["metadata"]["name"], name[..63], "long names are shortened");
     for (value, refusal) in [
         ("istio.kubeconfig.secretName=other", "istio.kubeconfig.secretName: routes in another cluster are not built"),
         ("controlplane.kubeconfig.secretName=other", "controlplane.kubeconfig.secretName: routes in another cluster"),
