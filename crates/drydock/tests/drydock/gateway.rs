@@ -95,7 +95,7 @@ async fn the_more_specific_match_wins() {
         ("GET", "/a?q=1", false, "query"),
         ("GET", "/a?q=2", false, "root"),
         ("DELETE", "/a?q=1", true, "method"),
-        ("GET", "/12", false, "root"),
+        ("GET", "/12", false, "regex"),
     ] {
         let mut request = request(target);
         *request.method_mut() = method.parse().unwrap();
