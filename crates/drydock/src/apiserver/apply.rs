@@ -100,8 +100,10 @@ impl Server {
                 return Ok(Reply { answer: Answer::Object(201, written.object), warnings });
             }
         };
-        let mut managed = Managed::of(&live).readable_to(&manager);
-        if managed.is_empty() {
+        let known = Managed::of(&live);
+        let is_unowned = known.is_empty();
+        let mut managed = known.readable_to(&manager);
+        if is_unowned {
             // Nobody knows who wrote what is there, only that it was before this.
             let before = Manager { name: BEFORE.to_owned(), operation: Operation::Update, ..manager.clone() };
             let (there, _) = Fields::compare(schema, &zero(schema), &live);

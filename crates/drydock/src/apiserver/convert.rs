@@ -68,7 +68,7 @@ fn source_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "interface",
         Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(number) if !number.is_i64() => "float64",
         Value::Number(_) => "int64",
         Value::String(_) => "string",
         Value::Array(_) => "slice",
@@ -80,7 +80,7 @@ fn source_of(value: &Value) -> &'static str {
 fn integer(format: &str, value: &mut Value) -> Result<(), String> {
     let wanted = if format == "int32" { "int32" } else { "int64" };
     match value {
-        Value::Number(number) if number.is_f64() => {
+        Value::Number(number) if !number.is_i64() => {
             // What is beyond all integers becomes the least of them.
             let whole = number
                 .as_f64()
@@ -170,8 +170,10 @@ mod tests {
 
     #[test]
     fn a_number_that_is_too_large_is_cut() {
-        let mut value = json!({"spec": {"replicas": 3_000_000_000_i64}});
-        convert(&Schema::named("apps.v1.Deployment"), &mut value).unwrap();
-        assert_eq!(value, json!({"spec": {"replicas": -1_294_967_296}}));
+        for (sent, kept) in [(json!(3_000_000_000_i64), -1_294_967_296), (json!(u64::MAX), 0), (json!(1e30), 0)] {
+            let mut value = json!({"spec": {"replicas": sent}});
+            convert(&Schema::named("apps.v1.Deployment"), &mut value).unwrap();
+            assert_eq!(value, json!({"spec": {"replicas": kept}}));
+        }
     }
 }

@@ -89,6 +89,13 @@ impl ApiError {
         Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
+    /// The same where the client gave a beginning for a name that is free as well.
+    pub(crate) fn despite_a_beginning(mut self) -> Self {
+        self.message.push_str(", the server was not able to generate a unique name for the object");
+        self.details["retryAfterSeconds"] = json!(1);
+        self
+    }
+
     /// The object is not what the client believed it to be.
     pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.name());

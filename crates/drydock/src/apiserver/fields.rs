@@ -227,7 +227,8 @@ impl Fields {
                 Some(("f", name)) => format!(".{name}"),
                 Some(("k", key)) => {
                     let key: Map<String, Value> = serde_json::from_str(key).unwrap_or_default();
-                    let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                    let pairs: Vec<_> =
+                        key.iter().map(|(name, value)| format!("{name}={}", key_value(value))).collect();
                     format!("[{}]", pairs.join(","))
                 }
                 Some((_, value)) => format!("[={value}]"),
@@ -327,6 +328,18 @@ impl Fields {
             }
             scalar => scalar.clone(),
         }
+    }
+}
+
+/// How the value of a key is written in messages.
+fn key_value(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(key_value).collect::<Vec<_>>().join(",")),
+        Value::Object(members) => {
+            let parts: Vec<_> = members.iter().map(|(name, value)| format!("{name}={}", key_value(value))).collect();
+            parts.concat()
+        }
+        scalar => scalar.to_string(),
     }
 }
 
@@ -484,6 +497,13 @@ mod tests {
         let (changed, removed) = Fields::compare(&deployment(), &spec("1"), &without);
         assert!(changed.is_empty());
         assert_eq!(removed.paths(), [".template.metadata.labels.app"]);
+    }
+
+    #[test]
+    fn a_key_that_is_no_scalar_is_shown_without_braces() {
+        let ports = json!({"spec": {"ports": [{"port": 80, "protocol": {"a": ["b", 1]}}]}});
+        let why = Fields::untyped(&Schema::named("core.v1.Service"), &ports).unwrap_or_default();
+        assert!(why.starts_with(".spec.ports[port=80,protocol=a=[\"b\",1]].protocol: expected string, got"), "{why}");
     }
 
     fn meta_labels(spec: &mut Value) -> &mut Map<String, Value> {

@@ -61,6 +61,16 @@ pub(crate) fn as_written(why: String) -> String {
     }
 }
 
+/// Whether a number stands there in place of one that no fraction is as large as.
+pub(crate) fn has_endless(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|float| float.abs() >= f64::MAX),
+        Value::Array(items) => items.iter().any(has_endless),
+        Value::Object(members) => members.values().any(has_endless),
+        _ => false,
+    }
+}
+
 fn is_endless(number: &str) -> bool {
     let is_number = !number.ends_with(|last: char| last.is_ascii_alphabetic() && !last.eq_ignore_ascii_case(&'e'));
     is_number && number.parse::<f64>().is_ok_and(f64::is_infinite)
@@ -140,6 +150,7 @@ mod tests {
         let body = r#"{"a": "1e400", "b": [1e400, -1E999, 2]}"#;
         let read: Value = serde_json::from_str(&plain(body).unwrap()).unwrap();
         assert_eq!(read, json!({"a": "1e400", "b": [f64::MAX, f64::MIN, 2]}));
+        assert!(has_endless(&read) && !has_endless(&json!({"a": [1e300, "1e400"]})));
         assert_eq!(plain("[1, 2.5, \"-0\"]"), None);
         assert_eq!(plain("[-0, -0.0]").as_deref(), Some("[0, -0.0]"));
         assert!(too_large(body.as_bytes(), "Go value").is_some_and(|why| why.contains("number 1e400 into")));

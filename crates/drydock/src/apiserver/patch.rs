@@ -9,7 +9,7 @@ use super::convert::convert;
 use super::decode::decode;
 use super::error::{ApiError, Result};
 use super::go_json;
-use super::go_numbers::{as_sent, as_written, too_large};
+use super::go_numbers::{as_sent, as_written, has_endless, too_large};
 use super::json_patch_paths;
 use super::json_patch_tests::is_as_go_writes;
 use super::json_patch_twice;
@@ -73,6 +73,9 @@ fn readable(call: &Call, new: &Value) -> Result<()> {
     let mut copy = new.clone();
     schema.drop_nulls(&mut copy);
     if call.served.resource.custom {
+        if let Some(why) = too_large(&call.body, "Go value").filter(|_| has_endless(new)) {
+            return Err(ApiError::unreadable_patch(new, &why));
+        }
         let (Some(schema), Some(metadata)) = (schema.member("metadata"), copy.get_mut("metadata")) else {
             return Ok(());
         };
@@ -93,14 +96,10 @@ pub(crate) fn patched(call: &Call, live: &Value, schema: &Schema) -> Result<Patc
     let (mut object, mut twice) = (live.clone(), Vec::new());
     match media_type(&call.content_type) {
         "application/merge-patch+json" => {
-            let patch = patch_body(&call.body, "error decoding patch: ")?;
-            if patch.is_null() {
-                return Err(ApiError::bad_request("Invalid JSON Patch"));
-            }
-            json_patch::merge(&mut object, &patch);
+            json_patch::merge(&mut object, &merge_patch(call)?);
         }
         "application/json-patch+json" => {
-            let (operations, marked) = operations(&call.body)?;
+            let (operations, marked) = operations(call)?;
             let (mut copied, mut written) = (0, Vec::new());
             for (at, operation) in operations.0.into_iter().enumerate() {
                 if let PatchOperation::Test(test) = &operation {
@@ -158,30 +157,60 @@ fn patch_body(body: &Bytes, words: &str) -> Result<Value> {
     }
 }
 
+/// Whether a patch is read by types first that find what is wrong in it. Who wants to hear nothing of that has it read as
+/// whatever it is, which fails later and in other words.
+fn is_looked_through(call: &Call) -> bool {
+    call.params.get("fieldValidation") != "Ignore"
+}
+
+fn merge_patch(call: &Call) -> Result<Value> {
+    let wrong = || ApiError::bad_request("Invalid JSON Patch");
+    let patch = if is_looked_through(call) {
+        patch_body(&call.body, "error decoding patch: ")?
+    } else {
+        go_json::parse(&call.body).map_err(|_| wrong())?
+    };
+    match patch {
+        Value::Object(_) => Ok(patch),
+        // It takes the place of the object.
+        Value::Array(list) => Err(ApiError::patched_to_a_list(&list)),
+        _ => Err(wrong()),
+    }
+}
+
 /// A list of operations. One that nobody knows, or that lacks something, is refused when its turn comes, and that is not
 /// said. With it comes whether what they have twice is marked.
-fn operations(body: &Bytes) -> Result<(json_patch::Patch, bool)> {
-    let wrong = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+fn operations(call: &Call) -> Result<(json_patch::Patch, bool)> {
+    let (body, looked_through) = (&call.body, is_looked_through(call));
+    let (words, patch, operation) = if looked_through {
+        ("error decoding patch: ", "[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
+    } else {
+        ("", "jsonpatch.Patch", "jsonpatch.Operation")
+    };
+    let wrong = |why: String| ApiError::bad_request(format!("{words}{why}"));
     let mut list = match go_json::parse(body).map_err(wrong)? {
         Value::Array(list) => list,
         Value::Null => Vec::new(),
         other => {
             let found = go_json::kind_of(&other);
-            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp")));
+            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type {patch}")));
         }
     };
-    if let Some(why) = too_large(body, "Go struct field jsonPatchOp.value") {
+    if let Some(why) = too_large(body, "Go struct field jsonPatchOp.value").filter(|_| looked_through) {
         return Err(wrong(why));
     }
     if list.len() > MOST {
         let why = format!("The allowed maximum operations in a JSON patch is {MOST}, got {}", list.len());
         return Err(ApiError::too_large(&why));
     }
-    for one in &list {
+    for one in list.iter().filter(|one| looked_through || !one.is_null()) {
         let found = go_json::kind_of(one);
         let Value::Object(members) = one else {
-            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp")));
+            return Err(wrong(format!("json: cannot unmarshal {found} into Go value of type {operation}")));
         };
+        if !looked_through {
+            continue;
+        }
         for field in ["op", "path", "from"] {
             if let Some(found) = members.get(field).filter(|value| !value.is_string() && !value.is_null()) {
                 let found = go_json::kind_of(found);

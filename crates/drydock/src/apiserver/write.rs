@@ -167,7 +167,9 @@ impl Server {
             let mut warnings = Vec::from_iter((behaviour.warn)(&object));
             warnings.extend((behaviour.warn_changed)(None, &object));
             warnings.extend(unclaimed_finalizers(call, &[], &object));
-            return Err(ApiError::already_exists(resource, &key.name, meta::deleting(found)).after(&warnings));
+            let taken = ApiError::already_exists(resource, &key.name, meta::deleting(found)).after(&warnings);
+            let has_beginning = !meta::field(&object, "generateName").is_empty();
+            return Err(if has_beginning { taken.despite_a_beginning() } else { taken });
         }
         managed.write_to(&mut object);
         stamp_version(call, &mut object);

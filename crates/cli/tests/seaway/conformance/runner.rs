@@ -44,8 +44,9 @@ enum Pending {
     Watch(JoinHandle<Answer>),
 }
 
-/// Plays a script in a namespace of its own.
-pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
+/// Plays a script in a namespace of its own, in so many times the time it should take.
+pub async fn run(client: &Client, namespace: &str, steps: &[Step], times: u32) -> Run {
+    let steps: Vec<_> = steps.iter().map(|step| step.with_more_time(times)).collect();
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     let created = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
     let created = send(client, created.body(object.to_string().into_bytes().into()).unwrap()).await;
@@ -55,7 +56,7 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
     let mut pending = Vec::new();
     let mut definitions = Definitions::default();
     let begun = Instant::now();
-    for step in steps {
+    for step in &steps {
         let request = request(step, &memory);
         if step.is_watch() {
             // Events are read while the script goes on.
@@ -71,9 +72,9 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
             pending.push(Pending::Done(answer));
         }
     }
-    let slow = begun.elapsed() > haste(steps);
+    let slow = begun.elapsed() > haste(&steps, times);
     let mut answers = Vec::new();
-    for (one, step) in pending.into_iter().zip(steps) {
+    for (one, step) in pending.into_iter().zip(&steps) {
         answers.push(match one {
             Pending::Done(answer) => answer,
             Pending::Watch(reading) => {
@@ -90,9 +91,9 @@ pub async fn run(client: &Client, namespace: &str, steps: &[Step]) -> Run {
 }
 
 /// How long a script may take. One without watches has the time of the shortest, unless it must wait for definitions.
-fn haste(steps: &[Step]) -> Duration {
+fn haste(steps: &[Step], times: u32) -> Duration {
     let defines = steps.iter().any(|step| step.path.starts_with(DEFINITIONS));
-    let unwatched = if defines { Duration::MAX } else { Duration::from_secs(1) };
+    let unwatched = if defines { Duration::MAX } else { Duration::from_secs(1) * times };
     steps.iter().filter_map(Step::lasts).min().unwrap_or(unwatched).saturating_sub(MARGIN)
 }
 

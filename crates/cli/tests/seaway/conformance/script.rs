@@ -43,6 +43,16 @@ impl Step {
         seconds.split('&').next()?.parse().ok().map(Duration::from_secs)
     }
 
+    /// The same with so many times as long for a watch.
+    pub fn with_more_time(&self, times: u32) -> Self {
+        let mut step = self.clone();
+        if let Some(lasts) = self.lasts() {
+            let seconds = |lasts: Duration| format!("timeoutSeconds={}", lasts.as_secs());
+            step.path = step.path.replace(&seconds(lasts), &seconds(lasts * times));
+        }
+        step
+    }
+
     /// Whether a watch does not begin at a version.
     pub fn begins_with_what_is_there(&self) -> bool {
         self.path.contains("sendInitialEvents=true") || !self.path.contains("resourceVersion=<<")

@@ -19,8 +19,9 @@ use super::script::{Body, Step};
 use super::trial::{Try, Verdict, judge};
 use crate::real::{ApiServer, Etcd};
 
-/// How often a script is tried when a server was too slow for its watches.
-const PATIENCE: usize = 10;
+/// How often a script is tried when a server was too slow for its watches, each time with twice the time.
+const PATIENCE: u32 = 5;
+
 pub struct Servers {
     real: Client,
     drydock: Client,
@@ -76,15 +77,19 @@ impl Servers {
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
 
-    /// Plays a script on both.
+    async fn both(&self, steps: &[Step], times: u32) -> (Run, Run) {
+        let namespace = format!("run-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
+        tokio::join!(
+            runner::run(&self.real, &namespace, steps, times),
+            runner::run(&self.drydock, &namespace, steps, times)
+        )
+    }
+
+    /// Plays a script on both, and again where a server was so slow that its watches may not have seen the same.
     pub async fn once(&self, steps: &[Step]) -> Try {
-        for _ in 0..PATIENCE {
-            let namespace = format!("run-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
-            let (real, drydock): (Run, Run) =
-                tokio::join!(runner::run(&self.real, &namespace, steps), runner::run(&self.drydock, &namespace, steps));
+        for patience in 0..PATIENCE {
+            let (real, drydock) = self.both(steps, 1 << patience).await;
             if real.slow || drydock.slow {
-                // Whoever is busy with something else is not helped by more of the same.
-                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 continue;
             }
             let (real, drydock) = (masked(&real.answers), masked(&drydock.answers));
@@ -115,9 +120,7 @@ impl Servers {
             let (path, headers) = (word(), vec![("content-type", word())]);
             steps.push(Step { id, method, path, headers, body: Body::Text(word()) });
         }
-        let namespace = format!("run-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
-        let (real, drydock): (Run, Run) =
-            tokio::join!(runner::run(&self.real, &namespace, &steps), runner::run(&self.drydock, &namespace, &steps));
+        let (real, drydock) = self.both(&steps, 1).await;
         for (step, (real, drydock)) in steps.iter().zip(masked(&real.answers).iter().zip(masked(&drydock.answers))) {
             eprintln!("{step}");
             if *real == drydock {

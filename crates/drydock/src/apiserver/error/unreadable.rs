@@ -28,6 +28,13 @@ impl ApiError {
         error
     }
 
+    /// A merge patch puts a list in the place of an object.
+    pub(crate) fn patched_to_a_list(list: &[Value]) -> Self {
+        let why = "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
+                   APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        Self::unreadable_patch(&list.iter().map(without_nulls).collect(), why)
+    }
+
     /// A strategic merge patch makes something of an object that does not fit its type.
     pub(crate) fn unfitting_patch(patch: &Value, why: &str) -> Self {
         let cause = Cause::invalid("patch", &Value::from(shown(&without_nulls(patch))), why);

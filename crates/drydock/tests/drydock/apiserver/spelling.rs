@@ -141,6 +141,54 @@ async fn who_writes_events_under_their_newer_name_owns_fields_by_their_newer_nam
     let (_, _, changed) = said(&client, "PATCH", older, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
     let owners = changed["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!((owners.len(), &owners[0]["manager"]), (1, &json!("third")));
+    // Who applies under the other name meets no owner, not even a nameless one from before.
+    let labels =
+        json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e", "labels": {"a": "c"}}});
+    let (code, _, applied) = said(&client, "PATCH", &path("first"), APPLY, &labels.to_string()).await;
+    let owners = applied["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((code, owners.len(), &owners[0]["manager"]), (200, 1, &json!("first")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_no_advice_is_refused_later_and_in_other_words() {
+    let client = with_config().await;
+    let read_into =
+        |what: &str, operation: &str| format!("json: cannot unmarshal {what} into Go value of type {operation}");
+    let list = "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct";
+    for (language, patch, code, why) in [
+        (MERGE, "nojson", 400, "Invalid JSON Patch"),
+        (MERGE, "[]", 422, list),
+        (JSON_PATCH, "nojson", 400, "invalid character 'o' in literal null (expecting 'u')"),
+        (JSON_PATCH, "{}", 400, &read_into("object", "jsonpatch.Patch")),
+        (JSON_PATCH, "[1]", 400, &read_into("number", "jsonpatch.Operation")),
+        (JSON_PATCH, "[null]", 422, "the server rejected our request due to an error in our request"),
+        (
+            JSON_PATCH,
+            r#"[{"op":1,"path":"/data"}]"#,
+            422,
+            "the server rejected our request due to an error in our request",
+        ),
+    ] {
+        let (_, _, looked_through) = said(&client, "PATCH", CONFIG, language, patch).await;
+        let message = looked_through["message"].as_str().unwrap();
+        assert!(message.starts_with("error decoding patch: "), "{patch}: {message}");
+        let path = format!("{CONFIG}?fieldValidation=Ignore");
+        let (refused, _, body) = said(&client, "PATCH", &path, language, patch).await;
+        let message = body["message"].as_str().unwrap();
+        assert!(refused == code && message.contains(why), "{patch}: {refused} {message}");
+    }
+    let endless = r#"[{"op":"add","path":"/unknown","value":1e400}]"#;
+    assert_eq!(said(&client, "PATCH", CONFIG, JSON_PATCH, endless).await.0, 400);
+    assert_eq!(said(&client, "PATCH", &format!("{CONFIG}?fieldValidation=Ignore"), JSON_PATCH, endless).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_taken_is_taken_although_another_might_do() {
+    let client = with_config().await;
+    let (code, _, refused) =
+        said(&client, "POST", CONFIGS, JSON, r#"{"metadata":{"name":"a","generateName":"a-"}}"#).await;
+    let why = r#"configmaps "a" already exists, the server was not able to generate a unique name for the object"#;
+    assert_eq!((code, &refused["message"], &refused["details"]["retryAfterSeconds"]), (409, &json!(why), &json!(1)));
 }
 
 #[tokio::test(start_paused = true)]
