@@ -54,6 +54,12 @@ fn is_gone(resource: &Resource, version: &str) -> bool {
     GONE.iter().any(|(id, versions)| *id == &*resource.id && versions.contains(&version))
 }
 
+/// Whether a version that is gone had other kinds of the group and not this one.
+fn is_of_others(resource: &Resource, version: &str) -> bool {
+    let had = |(_, versions): &&(&str, &[&str])| versions.contains(&version);
+    !is_gone(resource, version) && GONE.iter().filter(had).any(|(id, _)| id.ends_with(&format!(".{}", resource.group)))
+}
+
 fn check_builtin(call: &Call, new: &Value, version: &str, kind: &str) -> Result<()> {
     let resource = &call.served.resource;
     let kind = if kind.is_empty() { &resource.kind } else { kind };
@@ -61,9 +67,8 @@ fn check_builtin(call: &Call, new: &Value, version: &str, kind: &str) -> Result<
         return Err(unversioned(call, new));
     }
     let expected = call.served.api_version();
-    if kind == resource.kind
-        && (version == expected || is_gone(resource, version) || is_known_version(&resource.group, version))
-    {
+    let is_known = is_known_version(&resource.group, version) && !is_of_others(resource, version);
+    if kind == resource.kind && (version == expected || is_gone(resource, version) || is_known) {
         return Ok(());
     }
     let (group, short) = version.rsplit_once('/').unwrap_or(("core", version));

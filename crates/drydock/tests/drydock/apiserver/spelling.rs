@@ -103,6 +103,14 @@ async fn a_patch_may_name_a_version_that_is_served_no_longer() {
         let patch = format!(r#"{{"apiVersion":"{version}"}}"#);
         assert_eq!(said(&client, "PATCH", &one, MERGE, &patch).await.0, code, "{version}");
     }
+    let set = object.replace("Deployment", "ReplicaSet");
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    assert_eq!(said(&client, "POST", sets, JSON, &set).await.0, 201);
+    for (version, code) in [("apps/v1beta2", 200), ("apps/v1beta1", 422)] {
+        let patch = format!(r#"{{"apiVersion":"{version}"}}"#);
+        let (answered, _, body) = said(&client, "PATCH", &format!("{sets}/d"), MERGE, &patch).await;
+        assert_eq!(answered, code, "{version}: {}", body["message"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
