@@ -285,9 +285,13 @@ impl Elector {
     }
 
     /// Gives the Lease back, so that the next leader need not wait. Best effort: it runs out by itself, and who was told to
-    /// stop has other things to do.
-    pub(crate) async fn release(&mut self) {
+    /// stop has other things to do. While a write may still be under way it is not: who finds it free need not expect any.
+    pub(crate) async fn release(&mut self, all_ended: bool) {
         self.fence.close();
+        if !all_ended {
+            tracing::warn!("the lease is not given back but runs out: something may still be written");
+            return;
+        }
         if tokio::time::timeout(GIVING_BACK, self.give_back()).await.is_err() {
             tracing::warn!("the lease could not be given back in time");
         }

@@ -148,21 +148,21 @@ impl Operator {
         let held = match &mut elector {
             None => tokio::select! {
                 biased;
-                () = lead => true,
+                _ = lead => true,
                 error = failure(&mut tasks) => return Err(error),
             },
             Some(elector) => {
-                let held = tokio::select! {
+                let all_ended = tokio::select! {
                     biased;
                     // Leaving this block drops the loop and with it every round under way.
-                    () = elector.hold() => false,
-                    () = lead => true,
+                    () = elector.hold() => None,
+                    all_ended = lead => Some(all_ended),
                     error = failure(&mut tasks) => return Err(error),
                 };
-                if held {
-                    elector.release().await;
+                if let Some(all_ended) = all_ended {
+                    elector.release(all_ended).await;
                 }
-                held
+                all_ended.is_some()
             }
         };
         self.health.leading.store(false, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Operator {
         watched
     }
 
-    /// Starts rounds until `stop`, then waits for those in hand.
+    /// Starts rounds until `stop`, then waits for those in hand. Answers whether all of them ended.
     async fn lead(
         &self,
         cache: &Arc<Cache>,
@@ -192,7 +192,7 @@ impl Operator {
         announcer: Arc<Announcer>,
         term: Option<String>,
         stop: &CancellationToken,
-    ) {
+    ) -> bool {
         let (answers, mut answered) = unbounded_channel::<Answered>();
         let config = &self.config;
         let memories = Arc::new(Memories::default());
@@ -251,9 +251,11 @@ impl Operator {
             }
         }
         let in_hand = async { while rounds.running.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_WORDS, in_hand).await.is_err() {
+        let all_ended = tokio::time::timeout(LAST_WORDS, in_hand).await.is_ok();
+        if !all_ended {
             tracing::warn!("stopped with rounds unfinished");
         }
+        all_ended
     }
 }
 

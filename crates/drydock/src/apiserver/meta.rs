@@ -87,7 +87,7 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 }
 
 /// Leaves every owner in once, and says so if one was there twice.
-pub(crate) fn distinct_owners(object: &mut Value) -> Option<String> {
+pub(crate) fn distinct_owners(object: &mut Value, when: &str) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let (mut distinct, mut twice) = (Vec::new(), Vec::new());
     for owner in owners.drain(..) {
@@ -100,8 +100,8 @@ pub(crate) fn distinct_owners(object: &mut Value) -> Option<String> {
     *owners = distinct;
     (!twice.is_empty()).then(|| {
         format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
-             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         )
     })

@@ -37,13 +37,11 @@ pub(crate) fn bind(server: &Server, call: &Call) -> Result<Reply> {
     }
     let mut bound = Value::clone(&live);
     meta::child(&mut bound, "spec").insert("nodeName".into(), meta::text(&binding, "/target/name").into());
-    for (field, replace) in [("annotations", true), ("labels", false)] {
+    for field in ["annotations", "labels"] {
         let said = binding.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
         for (key, value) in said.into_iter().flatten() {
             let held = meta::members(meta::metadata(&mut bound).entry(field).or_insert_with(|| json!({})));
-            if replace || !held.contains_key(key) {
-                held.insert(key.clone(), value.clone());
-            }
+            held.insert(key.clone(), value.clone());
         }
     }
     set_condition(server, &mut bound, json!({"type": "PodScheduled", "status": "True"}));

@@ -123,7 +123,7 @@ fn prometheus_itself_says_the_same() {
     let promtool = match promtool() {
         Ok(promtool) => promtool,
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "skipped: prometheus_itself_says_the_same: {why}");
+            let _ = writeln!(std::io::stderr(), "skipped: prometheus::peer::prometheus_itself_says_the_same: {why}");
             return;
         }
     };

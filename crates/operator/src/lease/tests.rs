@@ -68,7 +68,7 @@ async fn a_leader_that_stops_gives_the_lease_back() {
     let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
     let (mut a, mut b) = (candidate(&server, &clock, "a"), candidate(&server, &clock, "b"));
     assert!(a.elector.acquire(&stop).await);
-    a.elector.release().await;
+    a.elector.release(true).await;
     assert!(!a.may_act());
     let began = clock.now();
     assert!(b.elector.acquire(&CancellationToken::new()).await);
@@ -175,7 +175,7 @@ async fn a_leader_that_slept_does_not_take_what_another_had_meanwhile() {
     wrong.set(3600);
     b.elector.seen = Some((lease(&server), Duration::ZERO));
     assert!(b.elector.acquire(&stop).await);
-    b.elector.release().await;
+    b.elector.release(true).await;
     a.elector.hold().await;
     assert!(!a.may_act(), "what it has in hand was decided before b led");
 }
@@ -218,7 +218,21 @@ async fn a_server_that_does_not_answer_holds_up_no_stop() {
     let client = kube::Client::new(silent, "default");
     a.elector.requests = Requests::new(client, clock.clone(), a.fence.clone());
     let began = clock.now();
-    a.elector.release().await;
+    a.elector.release(true).await;
     assert_eq!(clock.now().duration_since(began).as_secs(), 10);
     assert!(!a.may_act());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_still_be_writing_keeps_the_lease_until_it_runs_out() {
+    let (server, clock, stop) = (Server::default(), TestClock::start(), CancellationToken::new());
+    let mut a = candidate(&server, &clock, "a");
+    assert!(a.elector.acquire(&stop).await);
+    a.elector.release(false).await;
+    assert!(!a.may_act());
+    let mut b = candidate(&server, &clock, "b");
+    let began = clock.now();
+    assert!(b.elector.acquire(&stop).await);
+    assert!(clock.now().duration_since(began) >= a.elector.config.duration.try_into().unwrap());
+    assert!(b.elector.term().is_some(), "what may be under way is changed first");
 }

@@ -172,9 +172,14 @@ pub(super) fn lead_to_apex(
     let canary = subject.canary;
     let mut ours = 0;
     for (index, backends, first) in rules_to_variants(subject, seen) {
-        let (own, others): (Vec<&Value>, Vec<&Value>) = backends
-            .iter()
-            .partition(|backend| is_namesake(subject, backend) || is_service(backend, canary.apex_name()));
+        // A rule that leads to no Service of ours any more led to the apex Service, which somebody has moved since.
+        let leads_on =
+            |backend: &Value| is_apex(canary, backend) || is_namesake(subject, backend) && weight_of(backend) > 0;
+        let is_moved_apex = |backend: &Value| is_service(backend, canary.apex_name());
+        let moved = !backends.iter().any(leads_on);
+        let (own, others): (Vec<&Value>, Vec<&Value>) = backends.iter().partition(|backend| {
+            is_namesake(subject, backend) || is_apex(canary, backend) || moved && is_moved_apex(backend)
+        });
         ours += 1;
         let share: i64 = if others.is_empty() { 100 } else { own.iter().copied().map(weight_of).sum() };
         let known = own.iter().find(|backend| is_apex(canary, backend));

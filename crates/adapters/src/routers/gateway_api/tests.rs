@@ -336,6 +336,21 @@ fn a_route_on_its_way_to_the_apex_is_repaired() {
 }
 
 #[test]
+fn a_service_of_that_name_elsewhere_keeps_its_share() {
+    let theirs = json!({ "name": "podinfo", "namespace": "dr", "port": 80, "weight": 5 });
+    let mut seen = document(SHARED);
+    seen["spec"]["rules"][0]["backendRefs"] = json!([
+        { "name": "podinfo-primary", "port": 80, "weight": 90 },
+        { "name": "podinfo-canary", "port": 80, "weight": 10 },
+        theirs,
+    ]);
+    let led = lead_to_apex(&seen);
+    let backends = led["spec"]["rules"][0]["backendRefs"].as_array().unwrap();
+    assert_eq!((backends.last(), &backends[0]["weight"]), (Some(&theirs), &json!(100)));
+    assert_eq!(lead_to_apex(&led), led, "and for good");
+}
+
+#[test]
 fn a_released_route_is_taken_back_as_it_was_before() {
     let objects: Objects = [released()].into_iter().collect();
     let reading = read(&Canary::test(), &objects);

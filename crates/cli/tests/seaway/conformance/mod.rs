@@ -59,6 +59,7 @@ fn drydock_answers_as_kube_apiserver_does() {
         let end = first + number("SEAWAY_CONFORMANCE").unwrap_or(RUNS);
         // Scripts about one thing come at fixed distances.
         let step = number("SEAWAY_CONFORMANCE_EVERY").unwrap_or(1);
+        assert!(first < end && step > 0, "SEAWAY_CONFORMANCE and SEAWAY_CONFORMANCE_EVERY are at least 1");
         let next = Arc::new(AtomicU64::new(first));
         let report = Arc::new(Report::default());
         let workers = (0..AT_ONCE).map(|_| {

@@ -36,7 +36,7 @@ pub use ground::{Ground, Namespaced};
 pub use hooks::Hooks;
 pub use lookout::Lookout;
 pub use process::Process;
-pub use skip::{leave_out, skip};
+pub use skip::{leave_out, nothing_may_be_skipped, skip};
 pub use transcript::{Commits, Entry, Transcript};
 pub use users::Users;
 

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::namespaces::{possible, prepare, unshare};
 use super::parts::part;
-use crate::harness::{ALONE, skip};
+use crate::harness::{ALONE, nothing_may_be_skipped, skip};
 
 /// Runs `test` in a haven, with these parts at hand. Elsewhere than there it waits for that to end, or says why it cannot be.
 pub fn in_haven(test: &str, parts: &[&str], scenario: impl AsyncFnOnce()) {
@@ -21,7 +21,7 @@ pub fn in_haven(test: &str, parts: &[&str], scenario: impl AsyncFnOnce()) {
         return runtime.worker_threads(2).enable_all().build().unwrap().block_on(scenario());
     }
     if let Err(reason) = parts.iter().try_for_each(|name| part(name).map(drop)).and_then(|()| possible()) {
-        assert!(std::env::var("SEAWAY_REAL").as_deref() != Ok("required"), "{test} cannot run: {reason}");
+        assert!(!nothing_may_be_skipped(), "{test} cannot run: {reason}");
         return skip(test, &reason);
     }
     // Here, and not by those inside: who is killed tidies nothing up.

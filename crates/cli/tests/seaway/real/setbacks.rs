@@ -57,7 +57,7 @@ fn rollouts_that_somebody_gets_in_the_way_of_end_well() {
             unnoticed(cluster, "proven", async |cluster, app| proven_revision(cluster, app).await),
             unnoticed(cluster, "edited", async |cluster, app| edited_route(cluster, app).await),
             unnoticed(cluster, "crashing", async |cluster, app| primary_that_cannot_run(cluster, app).await),
-            unnoticed(cluster, "skipped", async |cluster, app| skipped_analysis(cluster, app).await),
+            unnoticed(cluster, "sure", async |cluster, app| skipped_analysis(cluster, app).await),
             // Here users do notice: their route, or who served them, is gone for a moment.
             async { deleted_route(cluster, launch(cluster, "routeless").await).await },
             async { deleted_target(cluster, launch(cluster, "aimless").await).await },

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::apiserver::fields::Fields;
+use crate::apiserver::go_json;
 use crate::apiserver::managed::{Managed, Operation};
 use crate::apiserver::meta;
 use crate::apiserver::quantity::Quantity;
@@ -79,18 +80,28 @@ pub(crate) fn is_untidy(call: &Call, applied: &Value) -> bool {
 
 impl Call {
     /// Lists that are not the same to a real server although nobody changed them: it looks where large amounts are kept, not
-    /// at what they are, and reads them to a new place for every write.
-    fn never_the_same<'a>(&self, object: &'a Value) -> impl Iterator<Item = &'static str> + use<'a> {
-        let lists = self.served.resource.behaviour.amounts.iter().copied();
+    /// at what they are, and reads them to a new place for every write. Whoever only tries reads nothing anew.
+    fn never_the_same<'a>(&self, object: &'a Value) -> impl Iterator<Item = &'static str> + use<'a, '_> {
+        let lists = self.served.resource.behaviour.amounts.iter().copied().filter(|_| !self.dry_run());
         lists.filter(|list| object.pointer(list).is_some_and(holds_large_amount))
     }
 
     /// Lists that were sent empty. To Go that is something else than none, until it is stored.
     fn emptied(&self) -> impl Iterator<Item = &'static str> {
-        let sent = Some(()).filter(|()| ["create", "update"].contains(&self.verb)).and_then(|()| self.object().ok());
-        let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+        let sent = match self.verb {
+            "create" | "update" => self.object().ok(),
+            "patch" => go_json::parse(&self.body).ok(),
+            _ => None,
+        };
+        let is_empty = |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(Vec::is_empty);
         let lists = written_out(self.served.stored_schema());
-        lists.filter(move |list| sent.as_ref().and_then(|sent| sent.get(list)).is_some_and(is_empty))
+        lists.filter(move |list| match &sent {
+            Some(Value::Array(operations)) => {
+                let at_list = |one: &&Value| meta::text(one, "/path").strip_prefix('/') == Some(*list);
+                operations.iter().filter(at_list).any(|one| is_empty(one.get("value")))
+            }
+            sent => is_empty(sent.as_ref().and_then(|sent| sent.get(list))),
+        })
     }
 
     /// Where a Scale that is written keeps its replicas.

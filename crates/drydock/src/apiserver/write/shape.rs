@@ -115,7 +115,9 @@ pub(crate) fn shape(call: &Call, object: &mut Value, twice: &[String]) -> Result
         _ => Ok(unknown),
     }
     .map(|mut warnings| {
-        warnings.extend(meta::distinct_owners(object));
+        // Of what a patch leaves it is said after everybody has had a look.
+        let when = if call.verb == "patch" { " after mutating admission happens" } else { "" };
+        warnings.extend(meta::distinct_owners(object, when));
         warnings.extend((!resource.behaviour.notice.is_empty()).then(|| resource.behaviour.notice.to_owned()));
         warnings
     })

@@ -224,3 +224,44 @@ async fn a_watch_tells_at_once_what_reading_hides() {
     assert_eq!((told(live).await, answered), (json!("Cluster"), Value::Null));
     assert_eq!(told(watching().await).await, Value::Null, "who comes later reads it");
 }
+
+#[tokio::test(start_paused = true)]
+async fn owners_that_a_patch_has_twice_are_told_after_everybody_had_a_look() {
+    let client = with_config().await;
+    let owner = r#"{"apiVersion":"v1","kind":"ConfigMap","name":"y","uid":"u"}"#;
+    let twice = format!(r#"{{"metadata":{{"name":"b","ownerReferences":[{owner},{owner}]}}}}"#);
+    let (_, warnings, _) = said(&client, "POST", CONFIGS, JSON, &twice).await;
+    assert!(warnings[0].contains("contains duplicate entries; API server"), "{warnings:?}");
+    let patch = format!(r#"{{"metadata":{{"ownerReferences":[{owner},{owner}]}}}}"#);
+    let (_, warnings, _) = said(&client, "PATCH", CONFIG, MERGE, &patch).await;
+    assert!(warnings[0].contains("contains duplicate entries after mutating admission happens; API"), "{warnings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_replaces_labels() {
+    let client = server().client("test");
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = r#"{"metadata":{"name":"p","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    assert_eq!(said(&client, "POST", pods, JSON, pod).await.0, 201);
+    let binding = r#"{"metadata":{"name":"p","labels":{"app":"taken"}},"target":{"kind":"Node","name":"n"}}"#;
+    assert_eq!(said(&client, "POST", &format!("{pods}/p/binding"), JSON, binding).await.0, 201);
+    let (_, _, bound) = said(&client, "GET", &format!("{pods}/p"), JSON, "").await;
+    assert_eq!((&bound["metadata"]["labels"], &bound["spec"]["nodeName"]), (&json!({"app": "taken"}), &json!("n")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_empties_the_rules_of_a_role_that_has_none_owns_them() {
+    let client = server().client("test");
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let role = r#"{"metadata":{"name":"r","labels":{"a":"b"}}}"#;
+    assert_eq!(said(&client, "POST", roles, JSON, role).await.0, 201);
+    let by = |manager: &str| format!("{roles}/r?fieldManager={manager}");
+    let owners = |role: &Value| role["metadata"]["managedFields"].to_string().matches("f:rules").count();
+    assert_eq!(owners(&said(&client, "PATCH", &by("a"), MERGE, r#"{"rules":null}"#).await.2), 0);
+    assert_eq!(owners(&said(&client, "PATCH", &by("a"), MERGE, r#"{"rules":[]}"#).await.2), 1);
+    let patch = r#"[{"op":"replace","path":"/rules","value":[]}]"#;
+    let (_, _, role) = said(&client, "PATCH", &by("b"), JSON_PATCH, patch).await;
+    let fields = role["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!(fields.iter().filter(|entry| entry["fieldsV1"].get("f:rules").is_some()).count(), 1, "{fields:?}");
+    assert!(fields.iter().any(|entry| entry["manager"] == "b"), "{fields:?}");
+}

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{ALONE, once_more, possible, skip};
+use super::{ALONE, nothing_may_be_skipped, once_more, possible, skip};
 
 /// In the environment of everything that is started in the haven.
 const MARK: &str = "SEAWAY_TEST_HAVEN_MARK";
@@ -45,7 +45,7 @@ fn whatever_a_test_started_ends_with_it() {
         return panics_when_told();
     }
     if let Err(reason) = possible() {
-        assert!(std::env::var("SEAWAY_REAL").as_deref() != Ok("required"), "{test} cannot run: {reason}");
+        assert!(!nothing_may_be_skipped(), "{test} cannot run: {reason}");
         return skip(test, &reason);
     }
     let panics: fn(&mut Child) = |haven| drop(haven.stdin.take());
