@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::rule::Shape;
 use super::{
-    Subject, backend_of, backend_ref, is_at_home, is_namesake, is_ours, is_service, merged_backends, put_rule,
-    test_names, weight_of,
+    Subject, backend_of, backend_ref, is_at_home, is_namesake, is_ours, is_service, merged_backends, our_rule,
+    put_rule, test_names, weight_of,
 };
 use crate::object::{self, Patch, at, controller, list, number, owner_reference};
 use crate::refusal::Refusal;
@@ -170,13 +170,16 @@ pub(super) fn lead_to_apex(
     variants: Variants,
 ) -> Result<(), Refusal> {
     let canary = subject.canary;
+    // A spec that cannot be read any more says nothing of our rule.
+    let shape = canary.spec.service.as_ref().and_then(|service| Shape::of(service).ok());
+    let own_rule = shape.as_ref().and_then(|shape| our_rule(subject, seen, shape));
     let mut ours = 0;
     for (index, backends, first) in rules_to_variants(subject, seen) {
-        // A rule that leads to no Service of ours any more led to the apex Service, which somebody has moved since.
+        // Where our rule leads to no Service of ours any more it led to the apex Service, which somebody has moved since.
         let leads_on =
             |backend: &Value| is_apex(canary, backend) || is_namesake(subject, backend) && weight_of(backend) > 0;
         let is_moved_apex = |backend: &Value| is_service(backend, canary.apex_name());
-        let moved = !backends.iter().any(leads_on);
+        let moved = own_rule == Some(index) && !backends.iter().any(leads_on);
         let (own, others): (Vec<&Value>, Vec<&Value>) = backends.iter().partition(|backend| {
             is_namesake(subject, backend) || is_apex(canary, backend) || moved && is_moved_apex(backend)
         });
@@ -192,12 +195,7 @@ pub(super) fn lead_to_apex(
         let all: Vec<&Value> = std::iter::once(&apex).chain(&named).chain(others).collect();
         patch.set(&format!("/spec/rules/{index}/backendRefs"), json!(all));
     }
-    // A spec that cannot be read any more says nothing of the rule that is missing.
-    if ours == 0
-        && !names_apex(canary, seen)
-        && let Some(service) = &canary.spec.service
-        && let Ok(shape) = Shape::of(service)
-    {
+    if let Some(shape) = shape.filter(|_| ours == 0 && !names_apex(canary, seen)) {
         let port = given_back(canary, world, None)?;
         put_rule(patch, subject, seen, &shape, json!([backend_ref(canary.apex_name(), port, 100)]));
     }

@@ -348,6 +348,11 @@ fn a_service_of_that_name_elsewhere_keeps_its_share() {
     let backends = led["spec"]["rules"][0]["backendRefs"].as_array().unwrap();
     assert_eq!((backends.last(), &backends[0]["weight"]), (Some(&theirs), &json!(100)));
     assert_eq!(lead_to_apex(&led), led, "and for good");
+    for index in [0, 1] {
+        seen["spec"]["rules"][0]["backendRefs"][index]["weight"] = 0.into();
+    }
+    let led = lead_to_apex(&seen);
+    assert_eq!(led["spec"]["rules"][0]["backendRefs"].as_array().unwrap().last(), Some(&theirs), "all of it is theirs");
 }
 
 #[test]
