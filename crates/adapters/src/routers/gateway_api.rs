@@ -171,6 +171,10 @@ fn claim(patch: &mut Patch<'_>, subject: &Subject<'_>, seen: &Value) -> Result<(
     if !release::is_free(subject, seen) {
         return Err(Refusal::user(foreign(subject.canary)));
     }
+    // Routes are released when Canaries go. One that goes and does not know it yet has been read too long ago.
+    if !subject.canary.phase().is_initializing() {
+        return Err(Refusal::cluster(released(subject.canary)));
+    }
     release::take_back(patch, subject.canary, seen);
     Ok(())
 }
@@ -182,6 +186,14 @@ fn shape(canary: &Canary) -> Result<Shape, Refusal> {
         let texts: Vec<String> = errors.iter().map(FieldError::sentence).collect();
         Refusal::user(texts.join(", "))
     })
+}
+
+fn released(canary: &Canary) -> String {
+    let (route, namespace, name) = (canary.apex_name(), canary.namespace(), canary.name());
+    format!(
+        "HTTPRoute {route}.{namespace} was released by a deletion that {name} has not heard of yet; if this lasts, delete the \
+         route, and it is made again"
+    )
 }
 
 fn foreign(canary: &Canary) -> String {

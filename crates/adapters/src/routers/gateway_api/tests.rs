@@ -3,10 +3,12 @@
 mod ports;
 
 use seaway_api::Canary;
+use seaway_api::canary::{CanaryStatus, Phase};
 use serde_json::Value;
 
 use super::*;
 use crate::change::Action;
+use crate::refusal::Blame;
 use crate::testing::{canary_with, document, patched, world};
 use crate::world::Objects;
 
@@ -333,6 +335,17 @@ fn a_route_on_its_way_to_the_apex_is_repaired() {
         assert!(!text.contains("elsewhere"), "{name}: {text}");
         assert_eq!(name == "shared", text.contains("other\""), "others keep their share: {text}");
     }
+}
+
+#[test]
+fn a_canary_that_was_read_before_it_went_takes_no_route_back() {
+    let mut canary = Canary::test();
+    canary.status = Some(CanaryStatus { phase: Phase::Progressing, canary_weight: 30, ..CanaryStatus::default() });
+    let objects: Objects = [released()].into_iter().collect();
+    let refusal = GatewayApi.write(&Subject::of(&canary), &objects, &Split::canary(30)).unwrap_err();
+    assert_eq!(refusal.blame, Blame::Cluster, "{refusal}");
+    canary.status = Some(CanaryStatus { phase: Phase::Initializing, ..CanaryStatus::default() });
+    assert!(!GatewayApi.write(&Subject::of(&canary), &objects, &Split::primary_only()).unwrap().is_empty());
 }
 
 #[test]
